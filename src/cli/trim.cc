@@ -8,6 +8,7 @@
 #include "sluice/engine/engine.h"
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
+#include "sluice/model/body.h"
 #include "sluice/model/features.h"
 #include "sluice/operators/plain_family.h"
 #include "src/cli/commands.h"
@@ -34,13 +35,7 @@ struct Needs {
   std::set<std::int64_t> windows, element_bytes, functions;  // as cmake/SluiceTrim.cmake has them
 };
 
-void need_generic(const PlainOperator& op, Needs& needs) {
-  needs.families[operators::family_of(op)].insert(op.name);
-  // Bodies of loops and branches hold operators of their own: whoever has bodies has them all.
-  const std::string_view family = operators::family_of(op);
-  if (family != "control" && family != "scan") return;
-  for (const PlainOperator* line : operators::plain_operators()) needs.families[operators::family_of(*line)];
-}
+void need_generic(const PlainOperator& op, Needs& needs) { needs.families[operators::family_of(op)].insert(op.name); }
 
 /// Fused ones, and those of nodes of their own; -1: any, where a kernel takes them by other attributes.
 void need_functions(const model::Node& node, Needs& needs) {
@@ -72,6 +67,9 @@ void need(const model::Graph& graph, Needs& needs) {
     if (const auto* generic = std::get_if<model::PlainAttributes>(&node.attributes))
       need_generic(*operators::find_plain(generic->op), needs);
   }
+  const std::vector<const model::Node*> runners = model::runners_of(graph);
+  for (std::size_t s = 0; s < runners.size(); ++s)
+    if (runners[s] != nullptr) need(model::body_of(graph, *runners[s], s).graph, needs);
 }
 
 std::string list_of(const char* name, const std::map<int, std::string_view>& numbers) {

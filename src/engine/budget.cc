@@ -96,6 +96,16 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
   return Bytes(sum);
 }
 
+// Tables of a node's steps, most of them in one.
+static constexpr std::uint64_t kNodeTables = 1024;
+
+/// What is set aside for the tables of subgraphs' plans; what they take beyond it counts in their arenas (planner/planner.h).
+static std::uint64_t body_tables(const model::Graph& graph) noexcept {
+  std::uint64_t nodes = 0;
+  for (const model::Subgraph& body : graph.subgraphs) nodes += body.nodes.size();
+  return nodes * kNodeTables;
+}
+
 Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) {
   std::uint64_t sum = sizeof(plan) + vector_bytes(plan.buffers) + vector_bytes(plan.tensors) + vector_bytes(plan.steps) +
                       vector_bytes(plan.operands) + vector_bytes(plan.loads) + vector_bytes(plan.passing) + vector_bytes(plan.blocks) +
@@ -107,20 +117,22 @@ Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan) {
   const auto extents = static_cast<std::uint64_t>(std::count_if(graph.tensors.begin(), graph.tensors.end(), bounded));
   const auto parts = static_cast<std::uint64_t>(std::count_if(plan.steps.begin(), plan.steps.end(), plan::adds_part));
   const std::uint64_t guards = executor::BoundGuards(graph, plan, nullptr).bytes();
-  return Bytes(sum + guards + extents * (sizeof(Shape) + sizeof(TensorId)) + parts * sizeof(kernels::SumsPart));
+  return Bytes(sum + body_tables(graph) + guards + extents * (sizeof(Shape) + sizeof(TensorId)) + parts * sizeof(kernels::SumsPart));
 }
 
 planner::TableCosts table_costs(const model::Graph& graph) noexcept {
   constexpr std::uint64_t kVectors = 8;
   return {.set_aside = table_bound(graph).count(),
-          .any_plan = sizeof(plan::Plan) + graph.tensors.size() * sizeof(plan::TensorPlacement) + kVectors * kAllocationHeader,
+          .any_plan =
+              sizeof(plan::Plan) + graph.tensors.size() * sizeof(plan::TensorPlacement) + kVectors * kAllocationHeader + body_tables(graph),
           .buffer = sizeof(plan::Buffer),
           .step = sizeof(plan::Step) + executor::kStepTable,
           .load = sizeof(plan::Load),
           .tensor = sizeof(kernels::Operand),
           .weight = sizeof(kernels::WeightOperand),
           .operand = sizeof(plan::WeightOperand),
-          .block = sizeof(plan::PassingBlock) + sizeof(executor::BoundBlock)};
+          .block = sizeof(plan::PassingBlock) + sizeof(executor::BoundBlock),
+          .node = kNodeTables};
 }
 
 static std::uint64_t weight_bytes(const model::Graph& graph) noexcept {
@@ -133,10 +145,9 @@ static std::uint64_t weight_bytes(const model::Graph& graph) noexcept {
 // at the least budgets, where plans are longest: 47 KB of 94 for MobileNetV2, 235 of 313 for ResNet-152, 144 of 333 for VGG-19.
 Bytes table_bound(const model::Graph& graph) noexcept {
   constexpr std::uint64_t kAnyTables = 32 * 1024;
-  constexpr std::uint64_t kNodeTables = 1024;
   constexpr std::uint64_t kSliceTables = 512;
   constexpr std::uint64_t kSliceBytes = 1 << 20;
-  return Bytes(kAnyTables + graph.nodes.size() * kNodeTables + weight_bytes(graph) / kSliceBytes * kSliceTables);
+  return Bytes(kAnyTables + graph.nodes.size() * kNodeTables + body_tables(graph) + weight_bytes(graph) / kSliceBytes * kSliceTables);
 }
 
 /// Kinds of code that its nodes run: operators, each in a numeric class, and those of the long tail one by one.
@@ -188,7 +199,7 @@ Bytes own_bytes(const SessionShare& session) {
   const int threads = 1 + (read.method == executor::ReadMethod::kThreads ? read.in_flight : 0);
   const model::Graph& graph = session.model->graph();
   return table_bound(graph) + static_cast<std::uint64_t>(threads) * kThreadBytes +
-         2 * executor::decoder_bytes(graph);  // loader, step reader
+         (graph.subgraphs.empty() ? 2 : 3) * executor::decoder_bytes(graph);  // loader, step reader, loader of turns
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "src/engine/plan_costs.h"
 
+#include <algorithm>
+
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
+#include "sluice/model/body.h"
 #include "sluice/profiler/latency.h"
 
 namespace sluice::engine {
@@ -46,6 +49,22 @@ Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::
   return planner::KernelChoice(graph, std::move(chosen));
 }
 
+/// Computing of all turns of the subgraphs that a step runs; of branches the longer.
+Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, const plan::Step& step,
+                            const profiler::DeviceProfile& profile) {
+  const model::Node& node = graph.node(step.node);
+  const kernels::KernelDescriptor& kernel = *kernels::find_kernel(step.kernel);
+  const std::int64_t turns = kernel.weight_turns == nullptr ? 1 : std::max<std::int64_t>(kernel.weight_turns(graph, node), 1);
+  double seconds = 0;
+  for (std::uint32_t s = node.first_subgraph; s < node.first_subgraph + node.subgraph_count; ++s) {
+    const model::Body body = model::body_of(graph, node, s);
+    const plan::Plan& subplan = plan.subplans[s];
+    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, costs_of(body.graph, subplan, schedule_of(subplan), profile));
+    seconds = std::max(seconds, static_cast<double>(turns) * costs.compute);
+  }
+  return seconds;
+}
+
 }  // namespace
 
 Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
@@ -58,6 +77,10 @@ Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& pla
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const plan::Step& step = plan.steps[i];
     costs.step.push_back(planner::price_step(graph, kernels, step.node, schedule.steps[i], profile, static_cast<int>(plan.threads)));
+    if (graph.node(step.node).subgraph_count > 0) {
+      SLUICE_ASSIGN_OR_RETURN(const double seconds, body_seconds(graph, plan, step, profile));
+      costs.step.back() += seconds;
+    }
     if (!step.prepare) costs.compute += costs.step.back();
   }
   for (const plan::Load& load : plan.loads) {

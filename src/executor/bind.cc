@@ -7,69 +7,14 @@
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
 #include "src/core/build_list.h"
+#include "src/executor/body_step.h"
+#include "src/executor/operand_places.h"
 
 namespace sluice::executor {
 namespace {
 
 using kernels::KernelDescriptor;
 using kernels::Operand;
-
-/// By tensor: whether it lies where each step has it, as a weight that is an input does (a step's own load brings it), or what passes.
-std::vector<bool> lie_by_step(const model::Graph& graph, const plan::Plan& plan) {
-  std::vector<bool> by_step(graph.tensors.size(), false);
-  for (std::size_t t = 0; t < by_step.size(); ++t) by_step[t] = graph.tensors[t].weight.valid();
-  for (const plan::PassingTensor& passing : plan.passing) by_step[passing.tensor.index()] = true;
-  return by_step;
-}
-
-/// Whether a step has the same tensors as the one before it; a prepare step has no places.
-bool shares_tensors(const model::Graph& graph, const std::vector<bool>& by_step, const plan::Step* before,
-                    const plan::Step& step) noexcept {
-  if (before == nullptr || before->node != step.node || before->prepare != step.prepare) return false;
-  const auto moves = [&](TensorId id) { return by_step[id.index()]; };
-  const model::Node& node = graph.node(step.node);
-  return std::none_of(node.inputs.begin(), node.inputs.end(), moves) && std::none_of(node.outputs.begin(), node.outputs.end(), moves);
-}
-
-/// Where in the table of operands a list of tensors begins: that of a single one anywhere, those of several for each node. Lists with what
-/// lies by step, and those of a prepare step, whose tensors have no places, are nobody else's.
-class OperandPlaces {
- public:
-  OperandPlaces(const model::Graph& graph, const plan::Plan& plan)
-      : by_step_(lie_by_step(graph, plan)), of_tensor_(graph.tensors.size(), kNone), of_node_(graph.nodes.size(), kNone) {}
-
-  /// The place of the list; null: it is to be a new one. `kNone` there: it is new, and may be shared from now on.
-  std::uint32_t* find(const plan::Step& step, const std::vector<TensorId>& ids, bool inputs) noexcept {
-    const auto moves = [&](TensorId id) { return by_step_[id.index()]; };
-    if (step.prepare || ids.empty() || std::any_of(ids.begin(), ids.end(), moves)) return nullptr;
-    if (ids.size() == 1) return &of_tensor_[ids[0].index()];
-    return inputs ? &of_node_[step.node.index()] : nullptr;
-  }
-
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-
- private:
-  std::vector<bool> by_step_;
-  std::vector<std::uint32_t> of_tensor_, of_node_;
-};
-
-/// How many operands there are, shared as far as they may be.
-std::size_t count_shared_operands(const model::Graph& graph, const plan::Plan& plan) {
-  OperandPlaces places(graph, plan);
-  std::size_t count = 0;
-  const auto add = [&](const plan::Step& step, const std::vector<TensorId>& ids, bool inputs) {
-    std::uint32_t* place = places.find(step, ids, inputs);
-    if (place != nullptr && *place != OperandPlaces::kNone) return;
-    if (place != nullptr) *place = static_cast<std::uint32_t>(count);
-    count += ids.size();
-  };
-  for (const plan::Step& step : plan.steps) {
-    const model::Node& node = graph.node(step.node);
-    add(step, node.inputs, true);
-    add(step, node.outputs, false);
-  }
-  return count;
-}
 
 class Binder {
  public:
@@ -166,8 +111,48 @@ class Binder {
         bound.window = static_cast<std::uint32_t>(bound_.windows.size()) & kMostWindows;
       }
     }
+    if (node.subgraph_count > 0) SLUICE_RETURN_IF_ERROR(bind_bodies(step, node, bound));
     bound_.steps.push_back(bound);
     return {};
+  }
+
+  /// The plans of the subgraphs that the step runs, in its workspace.
+  Status bind_bodies(const plan::Step& step, const model::Node& node, BoundStep& bound) {
+    if (step.prepare || !step.workspace.valid() || plan_.subplans.size() != graph_.subgraphs.size())
+      return refuse(node, "the plan has no room for the subgraphs that it runs");
+    auto bodies = std::make_shared<BodyStep>(pool_);
+    const std::uint64_t workspace = plan_.buffer(step.workspace).offset.count();
+    for (std::uint32_t i = 0; i < node.subgraph_count; ++i) {
+      const plan::Plan& sub = plan_.subplans[node.first_subgraph + i];
+      model::Body body = model::body_of(graph_, node, node.first_subgraph + i);
+      BoundOutside outside{std::vector<std::size_t>(body.graph.tensors.size(), BoundOutside::kInside),
+                           std::vector<const std::byte*>(body.weights.size(), nullptr)};
+      for (std::size_t c = 0; c < body.count_captures(); ++c) outside.tensors[body.captured(c).index()] = body.captures[c];
+      for (std::size_t w = 0; w < body.weights.size(); ++w) outside.weights[w] = held_address(step, body.weights[w]);
+      std::byte* const arena = arena_ + align_up(workspace, sub.loads.empty() ? 64 : sub.block);
+      SLUICE_RETURN_IF_ERROR(bodies->add(std::move(body), sub, arena, context_.find_kernel, outside));
+    }
+    bound.call.bodies = bodies.get();
+    bound.runs_bodies = true;
+    bound_.bodies.push_back(std::move(bodies));
+    bound.window = static_cast<std::uint32_t>(bound_.bodies.size()) & kMostWindows;
+    return {};
+  }
+
+  /// Where a weight lies whole while the step runs; null where it does not.
+  const std::byte* held_address(const plan::Step& step, WeightId id) const noexcept {
+    const plan::WeightOperand* operand = operand_of(step, id);
+    if (operand == nullptr) return nullptr;
+    return operand->load.valid() ? weight_address(*operand) : lies_outside(id);
+  }
+
+  /// Where the step around this subgraph holds a weight; null where it does not.
+  const std::byte* lies_outside(WeightId id) const noexcept {
+    return context_.outside == nullptr ? nullptr : context_.outside->weights[id.index()];
+  }
+  /// Of a tensor that this subgraph captures: which input of the step around it is; else kInside.
+  std::size_t captured_input(TensorId id) const noexcept {
+    return context_.outside == nullptr ? BoundOutside::kInside : context_.outside->tensors[id.index()];
   }
 
   /// A node as its steps run it. The kernel is that of the node's last steps: a plan has no reason for another.
@@ -303,8 +288,12 @@ class Binder {
         view = dense_view(nullptr, tensor.shape, tensor.dtype);
       } else if (tensor.weight.valid()) {
         const plan::WeightOperand* operand = operand_of(step, tensor.weight);
-        if (operand == nullptr || !operand->load.valid()) return refuse_operand(node);
-        view = dense_view(weight_address(*operand), tensor.shape, tensor.dtype);
+        const std::byte* const held = operand == nullptr ? nullptr : held_address(step, tensor.weight);
+        if (held == nullptr) return refuse_operand(node);
+        view = dense_view(const_cast<std::byte*>(held), tensor.shape, tensor.dtype);  // kernels write to outputs alone
+      } else if (const std::size_t input = captured_input(id); input != BoundOutside::kInside) {
+        view = dense_view(nullptr, tensor.shape, tensor.dtype);
+        bound_.captured.push_back({static_cast<std::uint32_t>(bound_.operands.size()), static_cast<std::uint32_t>(input)});
       } else {
         const plan::PassingBlock* block = plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id);
         view = block != nullptr ? block_view(*block) : activation_view(id);
@@ -328,6 +317,9 @@ class Binder {
       const bool elsewhere = i == 0 ? step.derived.buffer.valid() && !step.prepare : step.prepare;
       if (operand != nullptr && operand->load.valid()) {
         bound_.weights.push_back({weight_address(*operand), operand->panels, weight.panel_bytes});
+      } else if (operand != nullptr && lies_outside(id) != nullptr) {
+        const Bytes at = model::panel_range(weight, operand->panels).offset - weight.offset;
+        bound_.weights.push_back({lies_outside(id) + at.count(), operand->panels, weight.panel_bytes});
       } else if (operand != nullptr || elsewhere) {
         bound_.weights.push_back({nullptr, {0, weight.panels}, weight.panel_bytes});
       } else {
@@ -394,9 +386,10 @@ class Binder {
     std::uint64_t least = 0;
     for (std::uint32_t i = 0; i < step.operand_count; ++i) {
       const plan::WeightOperand& operand = plan_.operands[step.first_operand + i];
-      if (!operand.load.valid()) least = std::max(least, model::least_piece(graph_, graph_.weight(operand.weight)).count());
+      if (!operand.load.valid() && lies_outside(operand.weight) == nullptr)
+        least = std::max(least, model::least_piece(graph_, graph_.weight(operand.weight)).count());
     }
-    if (least == 0) return std::span<std::byte>();
+    if (least == 0 || node.subgraph_count > 0) return std::span<std::byte>();  // what subgraphs read, the loads of their plans bring
     if (kernel.weight_turns == nullptr || !step.workspace.valid()) return refuse_operand(node);
     const plan::Buffer& buffer = plan_.buffer(step.workspace);
     const std::uint64_t begin =
@@ -469,7 +462,7 @@ class Binder {
   BoundPlan bound_;
   std::vector<TensorId> bounded_;                            // by place in bound_.extents
   static constexpr std::size_t kWord = 8;                    // parameters are aligned to it
-  static constexpr std::uint32_t kMostWindows = 0x3fffffff;  // fewer than steps, which a file has fewer of
+  static constexpr std::uint32_t kMostWindows = 0x1fffffff;  // fewer than steps, which a file has fewer of
   OperandPlaces places_;
   std::vector<Resolved> resolved_;                                    // by node
   std::vector<std::pair<std::size_t, std::size_t>> kept_parameters_;  // begin and size of those in the table

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "sluice/core/arena.h"
@@ -20,6 +21,13 @@
 
 namespace sluice::executor {
 
+/// Of a subgraph, what the step that runs it holds: by tensor, which of that step's inputs it is; by weight, where it lies.
+struct BoundOutside {
+  static constexpr std::size_t kInside = ~std::size_t{0};
+  std::vector<std::size_t> tensors;
+  std::vector<const std::byte*> weights;  // null: loads of this plan bring it
+};
+
 /// What steps are bound to.
 struct BindContext {
   const model::Graph& graph;
@@ -27,7 +35,10 @@ struct BindContext {
   std::byte* arena;
   ThreadPool& pool;
   kernels::FindKernel find_kernel;
+  const BoundOutside* outside = nullptr;
 };
+
+class BodyStep;
 
 /// One step, ready. `loads_needed` is how many loads of a pass must have ended before it; the executor counts them, as what is held
 /// changes.
@@ -37,7 +48,9 @@ struct BoundStep {
   std::array<std::uint32_t, kPasses.size()> loads_needed{};
   std::uint32_t prologue_only : 1 = false;
   std::uint32_t alone : 1 = false;  // the caller's: plan::Step::alone
-  std::uint32_t window : 30 = 0;    // of a step that reads weights by itself: where to, BoundPlan::windows[window - 1]
+  std::uint32_t runs_bodies : 1 = false;
+  std::uint32_t window : 29 = 0;  // of a step that reads weights by itself: where to, BoundPlan::windows[window - 1]; of one that runs
+                                  // subgraphs: BoundPlan::bodies[window - 1]
 };
 
 /// What the budget counts for a step. Steps take less, and share operands that the budget counts for each: what nodes have as parameters is
@@ -69,6 +82,13 @@ struct BoundPlan {
   std::vector<RowView> inputs;               // of the graph's input ports; no data when no step reads the port
   std::vector<RowView> outputs;
   BoundGuards guards;
+  std::vector<std::shared_ptr<BodyStep>> bodies;  // of the steps that run subgraphs, which are theirs alone
+  /// Of a subgraph: operands that are what it captures, and which input of the step that runs it each is.
+  struct Captured {
+    std::uint32_t operand = 0;
+    std::uint32_t input = 0;
+  };
+  std::vector<Captured> captured;
 };
 
 /// How many operands the steps of a plan take together, where only steps of one node that follow each other share them: an estimate from

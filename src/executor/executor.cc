@@ -15,7 +15,7 @@
 #include "src/executor/loader.h"
 #include "src/executor/movable_ports.h"
 #include "src/executor/pass.h"
-#include "src/executor/step_reader.h"
+#include "src/executor/step_runner.h"
 
 namespace sluice::executor {
 namespace {
@@ -37,12 +37,18 @@ class PlanExecutor final : public Executor {
         outputs_(options.outputs),
         scratch_(options.scratch),
         reader_(graph, source, options.read, options.make_decoders, cancelled_),
+        turns_(graph, source, options.read, options.make_decoders, cancelled_),
+        runner_(pool, reader_, turns_, cancelled_),
         loader_({graph, plan, skipped_, bound_.guards, source, arena.data(), steps_, loads_}, options.read, options.make_decoders) {
     for (Pass pass : kPasses) count_loads(pass);
     if (options.ports_move) ports_ = MovablePorts(graph, plan, bound_);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
       if (step.window == 0) continue;
+      if (step.runs_bodies) {
+        reads_in_turns_ = reads_in_turns_ || bound_.bodies[step.window - 1]->reads();
+        continue;
+      }
       step.call.reader = &reader_;
       reads_in_steps_ = true;
     }
@@ -54,6 +60,7 @@ class PlanExecutor final : public Executor {
 
   Status start(std::span<const int> load_cpus, const model::FileKey* key) noexcept {
     if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start(load_cpus, key));
+    if (reads_in_turns_) SLUICE_RETURN_IF_ERROR(turns_.start(load_cpus, key));
     return plan_.loads.empty() ? Status() : loader_.start(load_cpus, key);
   }
 
@@ -76,14 +83,15 @@ class PlanExecutor final : public Executor {
     if (pass_ == Pass::kTakenOver && !keeps_weights_) count_loads(pass_);
     const bool loading = loads_in_pass() > 0;
     Status status = reads_in_steps_ ? reader_.ready() : Status();
+    if (status && reads_in_turns_) status = turns_.ready();
     status = status ? begin(loading) : end(status);
     if (status) {
       run_steps();
       if (loading) status = finish_loads();
       const Status in_steps = std::exchange(reader_status_, Status());
       if (status) status = in_steps;
-      stats_.bytes_read += reader_.take_bytes_read();
-      stats_.load_ns += reader_.take_busy_ns();
+      stats_.bytes_read += reader_.take_bytes_read() + turns_.take_bytes_read();
+      stats_.load_ns += reader_.take_busy_ns() + turns_.take_busy_ns();
       status = end(status);
       if (const Status passed = std::exchange(passing_status_, Status()); !passed) status = passed;
     }
@@ -102,7 +110,7 @@ class PlanExecutor final : public Executor {
 
   Status settle() noexcept override {
     if (!failed_) return {};
-    const Status read = reads_in_steps_ ? reader_.drain(this) : Status();
+    const Status read = drain_steps(this, kForever);
     const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(this);
     return read ? loaded : read;
   }
@@ -135,8 +143,15 @@ class PlanExecutor final : public Executor {
   }
 
  private:
-  Status leave_within(const Executor* next, std::int64_t patience_ns) noexcept {
+  /// What steps have left under way.
+  Status drain_steps(const Executor* next, std::int64_t patience_ns) noexcept {
     const Status read = reads_in_steps_ ? reader_.drain(next, patience_ns) : Status();
+    const Status of_turns = reads_in_turns_ ? turns_.drain(next, patience_ns) : Status();
+    return read ? of_turns : read;
+  }
+
+  Status leave_within(const Executor* next, std::int64_t patience_ns) noexcept {
+    const Status read = drain_steps(next, patience_ns);
     const Status loaded = plan_.loads.empty() ? Status() : loader_.drain(next, patience_ns);
     // Whether or not all has ended, what was begun is given up.
     if (pass_ != Pass::kTakenOver && !keeps_weights_) {
@@ -311,10 +326,11 @@ class PlanExecutor final : public Executor {
   void run_step(const BoundStep& step) noexcept {
     if (compute_slowdown_ == 1) return run_at_full_speed(step);
     const std::int64_t start = wall_now_ns();
-    const std::int64_t read_before = reader_.busy_ns();
+    const auto reading_ns = [&] { return reader_.busy_ns() + turns_.busy_ns(); };
+    const std::int64_t read_before = reading_ns();
     run_at_full_speed(step);
     const std::int64_t taken = wall_now_ns() - start;
-    const auto computed = static_cast<double>(taken - (reader_.busy_ns() - read_before));
+    const auto computed = static_cast<double>(taken - (reading_ns() - read_before));
     // Busy to the end, as a slower CPU would be.
     const std::int64_t end = start + taken + static_cast<std::int64_t>(computed * (compute_slowdown_ - 1));
     while (wall_now_ns() < end && !cancelled_.load(std::memory_order_relaxed)) continue;
@@ -322,12 +338,8 @@ class PlanExecutor final : public Executor {
 
   /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
   void run_at_full_speed(const BoundStep& step) noexcept {
-    pool_.keep_to_caller(step.alone);
     const kernels::TurnsScope turns(cancelled_, max_turns_);
-    if (step.window == 0) return step.run(step.call);
-    reader_.begin(node_of(step).weights, step.call.weights, bound_.windows[step.window - 1]);
-    step.run(step.call);
-    const Status status = reader_.end();
+    const Status status = runner_.run(bound_, step, node_of(step));
     if (reader_status_) reader_status_ = status;
   }
 
@@ -368,9 +380,11 @@ class PlanExecutor final : public Executor {
   const model::Node* faulty_node_ = nullptr;
   RunStats stats_;
   std::vector<StepTime> step_times_;
-  bool reads_in_steps_ = false;
-  StepReader reader_;     // of the steps that read weights by themselves
-  Status reader_status_;  // of this run
+  bool reads_in_steps_ = false, reads_in_turns_ = false;
+  StepReader reader_;  // of the steps that read weights by themselves
+  TurnLoader turns_;   // of the steps that run subgraphs whose plans have loads
+  StepRunner runner_;
+  Status reader_status_;  // of this run, of both
   Loader loader_;
 };
 

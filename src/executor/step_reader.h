@@ -1,10 +1,10 @@
-// Reads the weights that a step wants again and again while it runs (ADR 0013): the loads of a nested plan, in the step's workspace.
+// Reads the parts of a table that a lookup's step asks for while it runs (ADR 0015), into the step's workspace.
 //
 //     workspace   | of the kernel | slot 0: what the kernel works with | slot 1: what it says it will want next |
 //
-// A window that has room for one piece only is one slot; then nothing is read ahead. What lies in a slot already is not read again, so a
-// body with one weight that fits reads it once. A slot's piece is one read of whole blocks, and one request of the engine that the loader
-// uses too (read_engine.h): its stretches are decoded like a load's.
+// A window that has room for one piece only is one slot; then nothing is read ahead. What lies in a slot already is not read again. A slot's
+// piece is one read of whole blocks, and one request of the engine that the loader uses too (read_engine.h): its stretches are decoded like
+// a load's.
 //
 // Invariants: one read is under way at a time, between `begin` and `end` only, unless `end` lost patience with one that does not end: then
 // nothing is begun before it has (`ready`). The first error stays until `end` returns it; after it `take` gives no data. Used by the

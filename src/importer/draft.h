@@ -68,11 +68,12 @@ struct IntegerProducts {
   std::vector<float> multipliers;                          // of output channels
 };
 
-/// A large constant of a body, which becomes a weight of the node that runs the body (body.h).
-struct BodyWeight {
-  std::string name;
-  Constant values;  // in panels: [N, K]
-  bool panels = false;
+struct Draft;
+
+/// A subgraph that a node runs. Its inputs are those that the node's operator hands in, then what it captures.
+struct DraftBody {
+  std::shared_ptr<Draft> draft;       // this node's alone
+  std::vector<std::size_t> captured;  // which inputs of the node they are, in the order of the draft's last inputs
 };
 
 struct DraftNode {
@@ -90,7 +91,7 @@ struct DraftNode {
   std::optional<IntegerProducts> integers;  // kInt8 with panels
   std::vector<std::uint8_t> table;          // kUnary of the class int8
   std::optional<ByteScale> sums;            // kInt8 with a residual: what the sums are rounded to before it is added
-  std::vector<BodyWeight> body_weights;     // kPlain: in the order of its bodies
+  std::vector<DraftBody> bodies;            // kPlain: the subgraphs that it runs
   bool sums_whole_numbers = false;          // in floats, exactly: no Winograd, and no scale in its weights
   bool dead = false;
 
@@ -112,7 +113,7 @@ struct Draft {
   std::vector<DraftPort> outputs;
   std::set<std::string> value_inputs;   // graph inputs whose values decide shapes: what a refusal asked for
   std::map<std::string, Shape> bounds;  // of values whose extents are known at run only, as the user states them
-  bool plain_only = false;              // a body that runs as a plan of its own: kPlain nodes only (body.h)
+  bool in_body = false;                 // a subgraph: its inputs and outputs stay in ONNX's order of axes
   std::set<std::string> used_bounds;    // of those, the ones that meant something
   std::set<std::string> wanted_bounds;  // such values without a bound: what a refusal asked for
 

@@ -114,27 +114,67 @@ std::int64_t groups_to_merge(const model::ConvAttributes& conv, bool has_residua
   return 1;
 }
 
+/// What the emitters of a graph and of its subgraphs have in common: weights are stored once, whoever reads them.
+struct Weights {
+  std::vector<Recipe> recipes;
+  std::map<const std::byte*, std::vector<std::size_t>> by_data;
+  std::map<std::pair<float, std::int32_t>, std::size_t> quantisations;
+};
+
 class Emitter {
  public:
-  Emitter(const Draft& draft, model::Graph& graph, const Storage& storage)
-      : draft_(draft), graph_(graph), storage_(storage), tensor_of_(draft.values.size()) {}
+  /// Tensors and nodes go to `tensors` and `nodes`, which are the graph's or a subgraph's, all else to `graph`.
+  Emitter(const Draft& draft, model::Graph& graph, std::vector<model::Tensor>& tensors, std::vector<model::Node>& nodes, Weights& weights,
+          const Storage& storage)
+      : draft_(draft),
+        graph_(graph),
+        tensors_(tensors),
+        nodes_(nodes),
+        recipes_(weights.recipes),
+        weights_(weights),
+        storage_(storage),
+        tensor_of_(draft.values.size()) {}
 
-  std::vector<Recipe> run() {
+  void run() {
     graph_.name = draft_.name;
     for (const DraftPort& port : draft_.inputs) graph_.inputs.push_back(make_port(port));
     for (const DraftNode& node : draft_.nodes) add_node(node);
     for (const DraftPort& port : draft_.outputs) graph_.outputs.push_back(make_port(port));
-    return std::move(recipes_);
   }
 
  private:
+  /// Ports of a subgraph lie in ONNX's order of axes (Draft::in_body).
+  void run_body(std::size_t own, std::vector<TensorId>& inputs, std::vector<TensorId>& captured, std::vector<TensorId>& outputs) {
+    for (std::size_t i = 0; i < draft_.inputs.size(); ++i) (i < own ? inputs : captured).push_back(make_port(draft_.inputs[i]).tensor);
+    for (const DraftNode& node : draft_.nodes) add_node(node);
+    for (const DraftPort& port : draft_.outputs) outputs.push_back(make_port(port).tensor);
+  }
+
+  /// The subgraphs that a node runs, whose inputs are known: a run of them, behind which those that they run follow.
+  void add_bodies(const DraftNode& node, model::Node& made) {
+    if (node.bodies.empty()) return;
+    made.first_subgraph = static_cast<std::uint32_t>(graph_.subgraphs.size());
+    made.subgraph_count = static_cast<std::uint32_t>(node.bodies.size());
+    graph_.subgraphs.resize(graph_.subgraphs.size() + node.bodies.size());
+    for (std::size_t b = 0; b < node.bodies.size(); ++b) {
+      const DraftBody& body = node.bodies[b];
+      model::Subgraph subgraph;
+      subgraph.name = made.name + ":" + std::to_string(b);
+      std::vector<TensorId> captured;
+      Emitter inside(*body.draft, graph_, subgraph.tensors, subgraph.nodes, weights_, storage_);
+      inside.run_body(body.draft->inputs.size() - body.captured.size(), subgraph.inputs, captured, subgraph.outputs);
+      for (std::size_t i = 0; i < captured.size(); ++i) subgraph.captures.push_back({made.inputs[body.captured[i]], captured[i]});
+      graph_.subgraphs[made.first_subgraph + b] = std::move(subgraph);
+    }
+  }
+
   model::Port make_port(const DraftPort& port) {
     const Value& value = draft_.value(port.value);
     model::Port made;
     made.name = port.name;
     made.tensor = tensor(value.storage.valid() ? value.storage : port.value);
     made.onnx_shape = value.shape;
-    if (port.dtype && is_float(*port.dtype) && *port.dtype != graph_.tensor(made.tensor).dtype && is_float(value.dtype))
+    if (port.dtype && is_float(*port.dtype) && *port.dtype != tensors_[made.tensor.index()].dtype && is_float(value.dtype))
       made.dtype = port.dtype;
     for (int axis = 0; axis < value.shape.rank(); ++axis)
       made.perm[static_cast<std::size_t>(axis)] = value.layout[static_cast<std::size_t>(axis)];
@@ -152,8 +192,8 @@ class Emitter {
     out.bounded = value.bounded;
     out.quantisation = quantisation(value.bytes);
     if (value.constant && value.shape.element_count() > 0) out.weight = add_constant(value);
-    graph_.tensors.push_back(std::move(out));
-    made = TensorId(graph_.tensors.size() - 1);
+    tensors_.push_back(std::move(out));
+    made = TensorId(tensors_.size() - 1);
     return made;
   }
 
@@ -185,12 +225,12 @@ class Emitter {
     made.name = value.name + ":fill";
     made.op = OpKind::kPlain;
     made.attributes = std::move(fill);
-    graph_.tensors.push_back(std::move(single));
-    made.inputs.push_back(TensorId(graph_.tensors.size() - 1));
-    graph_.tensors.push_back(std::move(whole));
-    made.outputs.push_back(TensorId(graph_.tensors.size() - 1));
-    graph_.nodes.push_back(std::move(made));
-    return graph_.nodes.back().outputs[0];
+    tensors_.push_back(std::move(single));
+    made.inputs.push_back(TensorId(tensors_.size() - 1));
+    tensors_.push_back(std::move(whole));
+    made.outputs.push_back(TensorId(tensors_.size() - 1));
+    nodes_.push_back(std::move(made));
+    return nodes_.back().outputs[0];
   }
 
   WeightId add_constant(const Value& value) {
@@ -208,7 +248,7 @@ class Emitter {
   /// The index of a scale, one for all that are alike.
   std::uint32_t quantisation(const std::optional<ByteScale>& bytes) {
     if (!bytes) return model::kNoQuantisation;
-    const auto [found, is_new] = quantisations_.try_emplace({bytes->scale, bytes->zero}, graph_.quantisations.size());
+    const auto [found, is_new] = weights_.quantisations.try_emplace({bytes->scale, bytes->zero}, graph_.quantisations.size());
     if (is_new) graph_.quantisations.push_back({-1, {bytes->scale}, {bytes->zero}, {}, {}});
     return static_cast<std::uint32_t>(found->second);
   }
@@ -327,24 +367,9 @@ class Emitter {
                : 1;
   }
 
-  WeightId add_body_weight(const BodyWeight& weight) {
-    if (!weight.panels) {
-      Value value;
-      value.name = weight.name;
-      value.dtype = weight.values.dtype;
-      value.shape = weight.values.shape;
-      value.constant = weight.values;
-      return add_constant(value);
-    }
-    DraftNode dense;
-    dense.op = OpKind::kDense;
-    dense.panels = PanelValues{weight.name, weight.values, {}, 1, 0, {}, 0};
-    return add_panels(dense);
-  }
-
   /// Weights that several nodes share are stored once.
   WeightId add_weight(model::Weight weight, Recipe recipe) {
-    auto& candidates = by_data_[recipe.kind == Recipe::Kind::kConstant ? recipe.constant.data : recipe.source.data];
+    auto& candidates = weights_.by_data[recipe.kind == Recipe::Kind::kConstant ? recipe.constant.data : recipe.source.data];
     for (const std::size_t i : candidates)
       if (same(recipes_[i], recipe)) return WeightId(i);
     candidates.push_back(recipes_.size());
@@ -377,19 +402,20 @@ class Emitter {
     if (node.op == OpKind::kRecurrent && !node.scale.empty())
       made.weights.push_back(add_values(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
     if (!node.table.empty()) made.weights.push_back(add_values(node.name + ":table", node.table, 256, DType::kU8));
-    for (const BodyWeight& weight : node.body_weights) made.weights.push_back(add_body_weight(weight));
     for (const ValueId input : node.inputs) made.inputs.push_back(operand(input));
+    add_bodies(node, made);
     made.outputs.push_back(tensor(node.output));
-    graph_.nodes.push_back(std::move(made));
+    nodes_.push_back(std::move(made));
   }
 
   const Draft& draft_;
   model::Graph& graph_;
+  std::vector<model::Tensor>& tensors_;
+  std::vector<model::Node>& nodes_;
+  std::vector<Recipe>& recipes_;
+  Weights& weights_;
   const Storage& storage_;
   std::vector<TensorId> tensor_of_;
-  std::vector<Recipe> recipes_;
-  std::map<const std::byte*, std::vector<std::size_t>> by_data_;
-  std::map<std::pair<float, std::int32_t>, std::size_t> quantisations_;
   struct Norm {
     const DraftNode* node = nullptr;
     WeightId scale, shift;
@@ -418,7 +444,11 @@ bool can_hold(kernels::PanelStorage storage, const PackSource& source) noexcept 
   return std::isfinite(largest) && (storage == PanelStorage::kInt8 || largest < kBeyondF16);
 }
 
-std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, const Storage& storage) { return Emitter(draft, graph, storage).run(); }
+std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, const Storage& storage) {
+  Weights weights;
+  Emitter(draft, graph, graph.tensors, graph.nodes, weights, storage).run();
+  return std::move(weights.recipes);
+}
 
 Status Packer::produce(WeightId id, PanelRange p, std::span<std::byte> out) {
   Recipe& recipe = recipes_[id.index()];

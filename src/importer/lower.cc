@@ -80,7 +80,7 @@ class Walk final : public BodyLowering {
   }
 
   bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) override {
-    out.draft.plain_only = true;
+    out.draft.in_body = true;
     std::vector<Problem> problems;
     Walk inner(onnx_, options_, out.draft, problems);
     inner.outer_ = this;
@@ -359,12 +359,11 @@ class Walk final : public BodyLowering {
       if (entry != nullptr && entry->otherwise != nullptr) return entry->otherwise(context);
       lower_plain(context, *plain);
     };
-    const bool bounded = draft_.plain_only || has_bounded_input(context);
+    const bool bounded = has_bounded_input(context);
     if (plain != nullptr && (entry == nullptr || (bounded && !entry->any_extents))) return lower_plain(context, *plain);
     if (bounded && entry != nullptr && !entry->any_extents && entry->otherwise != nullptr) return entry->otherwise(context);
     if (bounded && (entry == nullptr || !entry->any_extents)) {
-      refuse_unsupported(draft_.plain_only ? "it has no plain form, which the bodies of If and Loop at run time want"
-                                           : "the extents of an input are known at run only, and its kernels take fixed ones");
+      refuse_unsupported("the extents of an input are known at run only, and its kernels take fixed ones");
     }
     if (entry == nullptr) {
       for (std::size_t i = 0; i < context.input_count(); ++i)

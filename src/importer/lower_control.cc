@@ -1,7 +1,8 @@
-// If, Loop and Scan become the nodes of their bodies, or one node that runs them where values decide their course (body.h).
+// If, Loop and Scan become the nodes of their bodies, or one node that runs them as subgraphs where values decide their course.
 //
 //   If     a constant condition chooses the branch; with one of the run time the nodes of both become nodes of the graph, and a node Choose
-//          for each result, from which it follows what runs (operators/guards.h). Within a body one node runs the branch that is taken
+//          for each result, from which it follows what runs (operators/guards.h); where that cannot be, one node runs the branch that is
+//          taken
 //   Loop   a constant number of iterations, or a condition that is constant in each of them: unrolled; else, and where that would be many
 //          nodes, one node runs its body
 //   Scan   one node runs its body; unrolled over the extent of the axis that it scans where the body cannot run apart, or holds
@@ -12,6 +13,28 @@
 
 namespace sluice::importer {
 namespace {
+
+/// What ONNX calls a node.
+std::string_view onnx_name(const DraftNode& node) {
+  switch (node.op) {
+    case model::OpKind::kConv:
+      return "Conv";
+    case model::OpKind::kConvTranspose:
+      return "ConvTranspose";
+    case model::OpKind::kRecurrent:
+      return "LSTM";
+    case model::OpKind::kDense:
+    case model::OpKind::kMatMul:
+      return "MatMul";
+    case model::OpKind::kEmbedding:
+      return "Gather";
+    default:
+      break;
+  }
+  const auto* attributes = std::get_if<model::PlainAttributes>(&node.attributes);
+  const kernels::PlainOperator* op = attributes == nullptr ? nullptr : kernels::find_plain(attributes->op);
+  return op == nullptr ? std::string_view() : op->name;
+}
 
 /// The truth of a constant, or nothing.
 std::optional<bool> constant_truth(const NodeContext& c, ValueId value) {
@@ -46,14 +69,7 @@ bool lower_if_apart(NodeContext& c, BodyLowering& bodies) {
   }
   const auto either = [&](std::span<const std::string_view> operators) { return has_any(yes, operators) || has_any(no, operators); };
   if (equal && either(kLayers) && !either(kFailing)) return false;  // both may as well run
-  const EncodedBody first = encode_body(c, std::move(yes), 0), second = encode_body(c, std::move(no), 0);
-  std::vector<ValueId> inputs = {c.input(0)};
-  inputs.insert(inputs.end(), first.given.begin(), first.given.end());
-  inputs.insert(inputs.end(), second.given.begin(), second.given.end());
-  if (inputs.size() > 32) c.refuse("its branches read more than 31 values from outside");
-  const ValueId packed = add_plain(c, "Control", std::move(inputs), {{}, first.words, second.words});
-  give_weights(c, {&first, &second});
-  set_results(c, packed, results);
+  add_runner(c, "RunIf", {c.input(0)}, {}, {finish_body(std::move(yes)), finish_body(std::move(no))}, results);
   return true;
 }
 
@@ -69,21 +85,29 @@ bool try_if_apart(NodeContext& c, BodyLowering& bodies, std::string& why) {
   }
 }
 
+/// The condition where the executor can look at it (operators/guards.h): what a body captures lies outside of its plan, so it is copied.
+ValueId condition_of(NodeContext& c) {
+  const ValueId condition = c.input(0);
+  const auto is_it = [&](const DraftPort& port) { return port.value == condition; };
+  if (!c.draft().in_body || std::none_of(c.draft().inputs.begin(), c.draft().inputs.end(), is_it)) return condition;
+  return add_plain(c, "Identity", {condition});
+}
+
 /// One of the two, as the condition says: with the extents that the branch gave.
-ValueId add_choice(NodeContext& c, ValueId yes, ValueId no, const std::string& why) {
+ValueId add_choice(NodeContext& c, ValueId condition, ValueId yes, ValueId no, const std::string& why) {
   if (c.run_time_type(yes) != c.run_time_type(no) || c.shape(yes).rank() != c.shape(no).rank()) {
     c.note_value_inputs(c.input(0));
     c.refuse("the condition is computed at run time and the branches give " + c.shape(yes).to_string() + " and " + c.shape(no).to_string() +
              (why.empty() ? "" : "; " + why) + "; supported are a constant condition, or branches that give one type and number of axes");
   }
   const auto bounded = static_cast<std::uint8_t>(c.draft().value(yes).bounded | c.draft().value(no).bounded);
-  const ValueId chosen = add_plain(c, "Choose", {c.input(0), yes, no});
+  const ValueId chosen = add_plain(c, "Choose", {condition, yes, no});
   c.draft().value(chosen).bounded |= bounded;
   return chosen;
 }
 
 /// The same of sequences, item by item.
-ValueId add_choice_of_lists(NodeContext& c, ValueId yes, ValueId no, const std::string& why) {
+ValueId add_choice_of_lists(NodeContext& c, ValueId condition, ValueId yes, ValueId no, const std::string& why) {
   const Value &first = c.draft().value(yes), &second = c.draft().value(no);
   if (first.items == nullptr || second.items == nullptr || first.items->size() != second.items->size()) {
     c.note_value_inputs(c.input(0));
@@ -91,12 +115,13 @@ ValueId add_choice_of_lists(NodeContext& c, ValueId yes, ValueId no, const std::
   }
   const std::vector<ValueId> of_yes = *first.items, of_no = *second.items;
   std::vector<ValueId> chosen;
-  for (std::size_t i = 0; i < of_yes.size(); ++i) chosen.push_back(add_choice(c, of_yes[i], of_no[i], why));
+  for (std::size_t i = 0; i < of_yes.size(); ++i) chosen.push_back(add_choice(c, condition, of_yes[i], of_no[i], why));
   return add_sequence(c, std::move(chosen));
 }
 
 /// The nodes of both branches, and what chooses between their results. False: a branch has a problem, which has been reported.
 bool lower_if_in_place(NodeContext& c, BodyLowering& bodies, const std::string& why) {
+  const ValueId condition = condition_of(c);
   const std::vector<ValueId> yes = bodies.lower_body(body_of(c, "then_branch"), {});
   const std::vector<ValueId> no = bodies.lower_body(body_of(c, "else_branch"), {});
   if (!all_valid(yes) || !all_valid(no)) return false;
@@ -104,11 +129,11 @@ bool lower_if_in_place(NodeContext& c, BodyLowering& bodies, const std::string& 
   for (std::size_t i = 0; i < yes.size(); ++i) {
     if (!c.wants_output(i)) continue;
     if (is_list(c.draft().value(yes[i])) || is_list(c.draft().value(no[i]))) {
-      c.set_output(i, add_choice_of_lists(c, yes[i], no[i], why));
+      c.set_output(i, add_choice_of_lists(c, condition, yes[i], no[i], why));
       continue;
     }
     if (c.shape(yes[i]).element_count() == 0 || c.shape(no[i]).element_count() == 0) c.refuse("a branch gives a tensor without elements");
-    c.set_output(i, add_choice(c, yes[i], no[i], why));
+    c.set_output(i, add_choice(c, condition, yes[i], no[i], why));
   }
   return true;
 }
@@ -116,8 +141,7 @@ bool lower_if_in_place(NodeContext& c, BodyLowering& bodies, const std::string& 
 void lower_if(NodeContext& c, BodyLowering& bodies) {
   if (const auto truth = constant_truth(c, c.input(0)))
     return set_outputs(c, bodies.lower_body(body_of(c, *truth ? "then_branch" : "else_branch"), {}));
-  // Within a body all nodes run: what is not to must be in a body of its own.
-  if (!c.draft().plain_only && bodies.try_in_place([&] { return lower_if_in_place(c, bodies, ""); })) return;
+  if (bodies.try_in_place([&] { return lower_if_in_place(c, bodies, ""); })) return;
   std::string why;
   if (!try_if_apart(c, bodies, why) && !lower_if_in_place(c, bodies, why)) c.forget_outputs();
 }
@@ -196,13 +220,8 @@ void lower_loop_apart(NodeContext& c, BodyLowering& bodies, bool as_counted = fa
     }
     results.push_back(result);
   }
-  const EncodedBody first = encode_body(c, std::move(body), 2 + carried);
-  operands.insert(operands.end(), first.given.begin(), first.given.end());
-  if (operands.size() > 32) c.refuse("it reads more than 32 values from outside");
   const std::vector<std::int64_t> what = {static_cast<std::int64_t>(carried), c.has_input(0), c.has_input(1), most};
-  const ValueId packed = add_plain(c, "Control", std::move(operands), {what, first.words, {}});
-  give_weights(c, {&first});
-  set_results(c, packed, results);
+  add_runner(c, "RunLoop", std::move(operands), {what}, {finish_body(std::move(body))}, results);
 }
 
 /// A loop that would unroll to many nodes. False: its body cannot run apart.
@@ -262,6 +281,12 @@ void lower_loop(NodeContext& c, BodyLowering& bodies) {
 }
 
 }  // namespace
+
+bool has_any(const ApartBody& body, std::span<const std::string_view> operators) {
+  return std::any_of(body.draft.nodes.begin(), body.draft.nodes.end(), [&](const DraftNode& node) {
+    return std::find(operators.begin(), operators.end(), onnx_name(node)) != operators.end();
+  });
+}
 
 void lower_control(NodeContext& c, BodyLowering& bodies) {
   if (c.node().op_type == "If") return lower_if(c, bodies);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "src/importer/body.h"
 #include "src/importer/lower_plain.h"
 
 namespace sluice::importer {
@@ -27,22 +26,16 @@ inline void set_outputs(NodeContext& c, const std::vector<ValueId>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) c.set_output(i, values[i]);
 }
 
-// Operators whose fast kernels make a great difference.
+// Operators whose nodes, unrolled, a band, a slice or a load may run through: where a few turns are unrolled, these are.
 inline constexpr std::string_view kLayers[] = {"Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "Attention", "MatMul"};
-// A product with a constant is as fast in a body (BodyDense).
+// A product with a constant streams as well in a body.
 inline constexpr auto kLayersButProducts = std::span(kLayers).first(std::size(kLayers) - 1);
 
 // Operators that fail on some values: a condition may be there to keep those from them.
 inline constexpr std::string_view kFailing[] = {
     "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "ReverseSequence", "MaxUnpool", "Col2Im", "Range"};
 
-inline bool has_any(const ApartBody& body, std::span<const std::string_view> operators) {
-  return std::any_of(body.draft.nodes.begin(), body.draft.nodes.end(), [&](const DraftNode& node) {
-    const auto* attributes = std::get_if<model::PlainAttributes>(&node.attributes);
-    const kernels::PlainOperator* op = attributes == nullptr ? nullptr : kernels::find_plain(attributes->op);
-    return op != nullptr && std::find(operators.begin(), operators.end(), op->name) != operators.end();
-  });
-}
+bool has_any(const ApartBody& body, std::span<const std::string_view> operators);
 
 /// What a result is at the most.
 struct Joined {
@@ -59,17 +52,21 @@ inline Value like(const NodeContext& c, ValueId id) {
   return value;
 }
 
-/// Takes the results of a node that runs bodies out of what it has packed.
-inline void set_results(NodeContext& c, ValueId packed, const std::vector<Joined>& results) {
-  for (std::size_t i = 0; i < results.size(); ++i)
-    if (c.wants_output(i)) c.set_output(i, add_result(c, packed, i, results[i].dtype, results[i].most, results[i].bounded));
-}
+/// A body, complete: the draft that the node gets, and what it captures from outside.
+struct MadeBody {
+  std::shared_ptr<Draft> draft;
+  std::vector<ValueId> captured;
+};
+/// Outputs get bytes of their own, and what nobody reads goes.
+MadeBody finish_body(ApartBody body);
 
-/// Hands the node that was just made the weights of its bodies.
-inline void give_weights(NodeContext& c, std::initializer_list<const EncodedBody*> bodies) {
-  std::vector<BodyWeight>& weights = c.last_node().body_weights;
-  for (const EncodedBody* body : bodies) weights.insert(weights.end(), body->weights.begin(), body->weights.end());
-}
+/// A node that runs bodies, `op` of the long tail: `own` are the inputs that its operator knows, behind which what the bodies capture
+/// follows; the results are its last argument. Gives each result that is wanted.
+void add_runner(NodeContext& c, std::string_view op, std::vector<ValueId> own, std::vector<std::vector<std::int64_t>> arguments,
+                const std::vector<MadeBody>& bodies, const std::vector<Joined>& results);
+
+/// The type that a value has when the model runs.
+inline DType run_type(const Value& value) { return is_float(value.dtype) ? DType::kF32 : value.dtype; }
 
 void lower_scan(NodeContext& c, BodyLowering& bodies);
 

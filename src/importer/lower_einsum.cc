@@ -149,7 +149,7 @@ void lower_einsum(NodeContext& c) {
   const bool fixed =
       std::none_of(inputs.begin(), inputs.end(), [&](ValueId x) { return c.bounded(x) || !is_float(c.draft().value(x).dtype); });
   const bool run_time = std::any_of(inputs.begin(), inputs.end(), [&](ValueId x) { return c.constant(x) == nullptr; });
-  if (Product product; fixed && run_time && !c.draft().plain_only && product_of(c, equation, product))
+  if (Product product; fixed && run_time && product_of(c, equation, product))
     return c.set_output(0, add_einsum_product(c, equation, product));
   c.set_output(0, add_plain(c, "EinsumOfLetters", inputs, {axes, {static_cast<std::int64_t>(equation.result.size())}}));
 }

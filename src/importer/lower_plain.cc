@@ -290,12 +290,10 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
   work += out.count();
   if (out.count() == 0) return c.add_empty(out.dtype, out.shape);
   // Quantised weights are in the file with all their bytes, so however many there are, making them real is no bomb.
-  // What a loop does may have no end; that is for the run.
-  const bool foldable = constant && op.name != "Control";
   const bool linear = op.name == "DequantizeLinear" || op.name == "QuantizeLinear";
   const bool weights = linear && constant && is_stored(*c.constant(values[0]));
   const bool covered = work <= kMaxFoldedElements && may_make(static_cast<std::uint64_t>(work), sizeof(double));
-  if (weights || (foldable && covered)) {
+  if (weights || (constant && covered)) {
     Constant made = evaluate(c, op, attributes, inputs, values, out);
     if (weights && op.name == "DequantizeLinear")
       made.quantised = values_behind(PlainNode(op, kernels::form_of(attributes), inputs), c, values, made.data);

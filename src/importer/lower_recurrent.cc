@@ -113,7 +113,7 @@ class SlicedForm {
     direction_ = direction;
     w_ = matrix(1);
     r_ = matrix(2);
-    if (c_.bounded(c_.input(0)) || c_.draft().plain_only) return false;  // extents of the run
+    if (c_.bounded(c_.input(0))) return false;  // extents of the run
     if (!w_ || !r_ || c_.constant(c_.input(0)) != nullptr || c_.has_input(4) || c_.real("clip", 0.0f) != 0.0f) return false;
     const Shape x = c_.input_shape(0);
     const std::int64_t directions = direction == 2 ? 2 : 1;

@@ -109,12 +109,7 @@ bool lower_scan_apart(NodeContext& c, BodyLowering& bodies, const ScanForm& form
     results.push_back(result);
   }
   const std::vector<std::int64_t> what = {static_cast<std::int64_t>(form.states.size()), most, bounded};
-  const EncodedBody encoded = encode_body(c, std::move(body), operands.size());
-  operands.insert(operands.end(), encoded.given.begin(), encoded.given.end());
-  if (operands.size() > 32) c.refuse("it reads more than 32 values from outside");
-  const ValueId packed = add_plain(c, "ScanControl", std::move(operands), {what, courses, output_courses, encoded.words});
-  give_weights(c, {&encoded});
-  set_results(c, packed, results);
+  add_runner(c, "RunScan", std::move(operands), {what, courses, output_courses}, {finish_body(std::move(body))}, results);
   return true;
 }
 

@@ -109,7 +109,7 @@ class NodeContext {
   int made_ = 0;
 };
 
-/// A body lowered to a draft of its own, for a node that runs it (body.h).
+/// A body lowered to a draft of its own, for a node that runs it (lower_control.h).
 struct ApartBody {
   Draft draft;                    // inputs: those given, then the captured ones
   std::vector<ValueId> outputs;   // of `draft`

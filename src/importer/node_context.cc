@@ -142,7 +142,7 @@ ValueId NodeContext::add_empty(DType dtype, const Shape& shape) {
 }
 
 ValueId NodeContext::add_unary(ValueId x, model::Activation activation) {
-  if (draft_.plain_only || bounded(x))
+  if (bounded(x))
     return add_plain(*this, "ApplyFunction", {x},
                      {{static_cast<std::int64_t>(activation.function)}, {real_bits(activation.a)}, {real_bits(activation.b)}});
   const ValueId out = add(OpKind::kUnary, {x}, shape(x));
@@ -168,7 +168,7 @@ Constant without_repeats(const Constant& c, const Shape& other, const Shape& out
 
 ValueId NodeContext::add_binary(model::BinaryFunction function, ValueId a, ValueId b) {
   constexpr std::string_view kPlainNames[] = {"Add", "Sub", "Mul", "Div", "PRelu", "Max2", "Min2", "Pow"};  // by BinaryFunction
-  if (draft_.plain_only || bounded(a) || bounded(b)) return add_plain(*this, kPlainNames[static_cast<std::size_t>(function)], {a, b});
+  if (bounded(a) || bounded(b)) return add_plain(*this, kPlainNames[static_cast<std::size_t>(function)], {a, b});
   const Shape out = broadcast_shape(shape(a), shape(b));
   const Shape shape_a = shape(a), shape_b = shape(b);
   const auto shrink = [&](ValueId value, const Shape& other) {

@@ -53,10 +53,14 @@ void WeightPool::share(model::Graph& graph, std::vector<Recipe> recipes) {
     taken[mine] = true;
     id_of.push_back(WeightId(mine));
   }
-  for (model::Tensor& tensor : graph.tensors)
-    if (tensor.weight.valid()) tensor.weight = id_of[tensor.weight.index()];
-  for (model::Node& node : graph.nodes)
-    for (WeightId& id : node.weights) id = id_of[id.index()];
+  const auto renumber = [&](auto& of) {
+    for (model::Tensor& tensor : of.tensors)
+      if (tensor.weight.valid()) tensor.weight = id_of[tensor.weight.index()];
+    for (model::Node& node : of.nodes)
+      for (WeightId& id : node.weights) id = id_of[id.index()];
+  };
+  renumber(graph);
+  for (model::Subgraph& subgraph : graph.subgraphs) renumber(subgraph);
   graph.weights.clear();
 }
 

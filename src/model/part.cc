@@ -94,8 +94,6 @@ class PartMaker {
   }
 
   Status add_node(const Node& node) {
-    if (node.subgraph_count > 0)
-      return fail(ErrorCode::kUnsupported, node.name, "a node that runs subgraphs is not cut off from its graph");
     Node copy = node;
     for (TensorId& input : copy.inputs) {
       if (!input.valid()) continue;
@@ -104,8 +102,25 @@ class PartMaker {
       input = here(input);
     }
     for (TensorId& output : copy.outputs) output = here(output);
+    take_subgraphs(copy, true);
     part_.graph.nodes.push_back(std::move(copy));
     return {};
+  }
+
+  /// Those that the node runs, a run as before, behind which those that they run follow. `own`: it is a node of the graph, not of a subgraph.
+  void take_subgraphs(Node& node, bool own) {
+    if (node.subgraph_count == 0) return;
+    std::vector<Subgraph>& subgraphs = part_.graph.subgraphs;
+    const std::size_t from = node.first_subgraph, first = subgraphs.size();
+    node.first_subgraph = static_cast<std::uint32_t>(first);
+    subgraphs.resize(first + node.subgraph_count);
+    for (std::size_t i = 0; i < node.subgraph_count; ++i) {
+      Subgraph copy = graph_.subgraphs[from + i];
+      for (Capture& capture : copy.captures)
+        if (own) capture.outer = here(capture.outer);
+      for (Node& inside : copy.nodes) take_subgraphs(inside, false);
+      subgraphs[first + i] = std::move(copy);
+    }
   }
 
   const Graph& graph_;

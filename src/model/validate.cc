@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sluice/model/body.h"
 #include "sluice/model/features.h"
 #include "sluice/model/graph.h"
 #include "src/core/out_of_memory.h"
@@ -49,12 +50,40 @@ class GraphValidator {
     SLUICE_RETURN_IF_ERROR(check_inputs());
     for (const Node& node : graph_.nodes) SLUICE_RETURN_IF_ERROR(check_node(node));
     SLUICE_RETURN_IF_ERROR(check_all_made());
+    SLUICE_RETURN_IF_ERROR(check_bodies());
     SLUICE_RETURN_IF_ERROR(check_outputs());
     SLUICE_RETURN_IF_ERROR(check_units(graph_));
     return check_preprocess();
   }
 
  private:
+  /// (G8) The graphs that nodes run. That each tensor is there when it is read has been checked where their numbers were.
+  Status check_bodies() const {
+    const std::vector<const Node*> runners = runners_of(graph_);
+    for (std::size_t s = 0; s < runners.size(); ++s) {
+      if (runners[s] == nullptr) continue;  // its runner's body has it
+      const Body body = body_of(graph_, *runners[s], s);
+      GraphValidator inside(body.graph, rules_);
+      SLUICE_RETURN_IF_ERROR(inside.check_body(body.inputs));
+    }
+    return {};
+  }
+
+  /// As a body of so many inputs, behind which what it captures follows.
+  Status check_body(std::size_t inputs) {
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const TensorId id = graph_.inputs[i].tensor;
+      if (i < inputs && graph_.tensor(id).bounded != 0)
+        return invalid(graph_.inputs[i].name, "G8: an input of a subgraph has extents that are known at run only");
+      made_[id.index()] = true;
+    }
+    for (const Node& node : graph_.nodes) SLUICE_RETURN_IF_ERROR(check_node(node));
+    for (const Port& port : graph_.outputs)
+      if (!is_empty(port.tensor) && !made_by_node_[port.tensor.index()])
+        return invalid(port.name, "G8: no node makes this output of a subgraph");
+    return check_bodies();
+  }
+
   Status check_counts() const {
     const std::size_t counts[] = {graph_.tensors.size(),   graph_.weights.size(), graph_.nodes.size(),
                                   graph_.inputs.size(),    graph_.outputs.size(), graph_.labels.size(),

@@ -87,12 +87,15 @@ class QuantisationCheck {
 /// (G8) Who runs which subgraph, and what each is in itself.
 class SubgraphCheck {
  public:
-  explicit SubgraphCheck(const Graph& graph) : graph_(graph), runner_(graph.subgraphs.size(), nullptr), outside_(graph.subgraphs.size()) {}
+  explicit SubgraphCheck(const Graph& graph)
+      : graph_(graph), runner_(graph.subgraphs.size(), nullptr), outside_(graph.subgraphs.size()), depth_of_(graph.subgraphs.size(), 0) {}
 
   Status run() {
     SLUICE_RETURN_IF_ERROR(find_runners(graph_.nodes, graph_.tensors, 0));
-    for (std::size_t s = 0; s < graph_.subgraphs.size(); ++s)
+    for (std::size_t s = 0; s < graph_.subgraphs.size(); ++s) {
+      depth_ = depth_of_[s] + 1;
       SLUICE_RETURN_IF_ERROR(find_runners(graph_.subgraphs[s].nodes, graph_.subgraphs[s].tensors, s + 1));
+    }
     for (std::size_t s = 0; s < graph_.subgraphs.size(); ++s) SLUICE_RETURN_IF_ERROR(check(s));
     return {};
   }
@@ -110,6 +113,8 @@ class SubgraphCheck {
         return invalid(node.name, "G8: a subgraph that the node runs does not exist, or may run the node");
       for (std::size_t s = node.first_subgraph; s < node.first_subgraph + std::size_t{node.subgraph_count}; ++s) {
         if (runner_[s] != nullptr) return invalid(graph_.subgraphs[s].name, "G8: two nodes run this subgraph");
+        if (depth_ >= kMaxNested) return invalid(graph_.subgraphs[s].name, "G8: subgraphs lie too deep in each other");
+        depth_of_[s] = depth_;
         runner_[s] = &node;
         outside_[s] = &tensors;
       }
@@ -126,7 +131,8 @@ class SubgraphCheck {
     for (const Capture& capture : subgraph.captures) SLUICE_RETURN_IF_ERROR(check_capture(s, capture, made));
     for (const Node& node : subgraph.nodes) SLUICE_RETURN_IF_ERROR(check_node(subgraph, node, made));
     for (std::size_t t = 0; t < made.size(); ++t)
-      if (!made[t] && !subgraph.tensors[t].weight.valid()) return invalid(subgraph.tensors[t].name, "G8: nothing makes this tensor");
+      if (!made[t] && !subgraph.tensors[t].weight.valid() && subgraph.tensors[t].shape.element_count() > 0)
+        return invalid(subgraph.tensors[t].name, "G8: nothing makes this tensor");
     if (subgraph.outputs.empty()) return invalid(subgraph.name, "G8: a subgraph without outputs");
     for (const TensorId id : subgraph.outputs)
       if (!id.valid() || id.index() >= made.size()) return invalid(subgraph.name, "G8: an output of the subgraph does not exist");
@@ -177,6 +183,8 @@ class SubgraphCheck {
   const Graph& graph_;
   std::vector<const Node*> runner_;                  // by subgraph
   std::vector<const std::vector<Tensor>*> outside_;  // by subgraph: the tensors among which its runner lives
+  std::vector<int> depth_of_;                        // by subgraph whose runner is known
+  int depth_ = 0;                                    // of those that the nodes being looked at run
   const Node* sorted_of_ = nullptr;
   std::vector<TensorId> sorted_inputs_;
 };

@@ -4,6 +4,7 @@
 
 #include "src/operators/families.h"
 #include "src/operators/node_check.h"
+#include "src/operators/subgraphs.h"
 
 namespace sluice::operators {
 namespace {
@@ -12,7 +13,7 @@ Status validate(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<PlainAttributes>();
   if (a == nullptr) return check.invalid("G2: a plain operator has its attributes");
-  if (node.weights.size() > 2048) return check.invalid("G4: bodies read more weights than are taken", 2048, node.weights.size());
+  if (!node.weights.empty()) return check.invalid("G4: a plain operator has no weights of its own", 0, node.weights.size());
   const auto present = static_cast<std::size_t>(std::popcount(a->present));
   if (present != node.inputs.size())
     return check.invalid("G2: a plain operator has not the inputs that it names", present, node.inputs.size());
@@ -23,7 +24,7 @@ Status validate(const Graph& graph, const Node& node) {
       return check.invalid("G2: a plain operator's arguments are cut short");
     at += static_cast<std::size_t>(count) + 1;
   }
-  return {};
+  return validate_subgraphs(graph, node);
 }
 
 AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) noexcept {

@@ -12,6 +12,7 @@ Status validate_node(const model::Graph& graph, const model::Node& node) {
     return fail(ErrorCode::kUnsupported, std::string(node.name) + " (" + std::string(model::name_of(node.op)) + ")",
                 "this build was trimmed to models that do without this operator: trim it to this model too");
   }
+  if (node.subgraph_count > 0 && node.op != OpKind::kPlain) return check.invalid("G2: its operator runs no subgraphs");
   SLUICE_RETURN_IF_ERROR(check.epilogue());
   return definition_of(node.op).validate(graph, node);
 }

@@ -23,9 +23,9 @@ constexpr std::uint32_t kFormatVersion =
 constexpr Bytes kMaxFileBytes{256u << 20};  // two million steps
 constexpr int kBufferKindCount = 8;
 constexpr int kPassageCount = 5;
-// A plan with sub-plans, and nothing deeper.
-constexpr flatbuffers::uoffset_t kMaxDepth = 4;
-constexpr flatbuffers::uoffset_t kMaxPlans = 1 << 10;
+// A plan with sub-plans, as deep as subgraphs lie in each other.
+constexpr flatbuffers::uoffset_t kMaxDepth = model::kMaxNested + 4;
+constexpr flatbuffers::uoffset_t kMaxPlans = 1 << 12;
 
 struct Prefix {
   std::array<char, 8> magic;
@@ -136,13 +136,15 @@ class PlanDecoder {
  public:
   PlanDecoder(std::size_t size, std::string_view path) : allowance_(size), path_(path) {}
 
-  /// A plan and, one level deep, its sub-plans: a subgraph that runs subgraphs has its plan in the same list as theirs.
-  Result<Plan> decode(const schema::Plan& from) {
+  /// A plan and its sub-plans, which have those of the subgraphs that theirs run.
+  Result<Plan> decode(const schema::Plan& from, int depth = 0) {
+    if (depth > model::kMaxNested) return invalid("sub-plans lie too deep in each other");
     SLUICE_ASSIGN_OR_RETURN(Plan plan, decode_one(from));
     if (from.subplans() == nullptr) return plan;
     for (const schema::Plan* nested : *from.subplans()) {
-      if (nested->subplans() != nullptr && nested->subplans()->size() > 0) return invalid("a sub-plan has sub-plans of its own");
-      SLUICE_ASSIGN_OR_RETURN(Plan subplan, decode_one(*nested));
+      if (sizeof(schema::PlanPrediction) > allowance_) return invalid("parts of the plan are used more than once");
+      allowance_ -= sizeof(schema::PlanPrediction);  // each takes that much in the file
+      SLUICE_ASSIGN_OR_RETURN(Plan subplan, decode(*nested, depth + 1));
       plan.subplans.push_back(std::move(subplan));
     }
     return plan;

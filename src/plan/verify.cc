@@ -106,10 +106,11 @@ Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& 
     SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
     SLUICE_RETURN_IF_ERROR(check_memory(plan, graph, context));
     SLUICE_RETURN_IF_ERROR(check_sums(plan, graph));
-    SLUICE_RETURN_IF_ERROR(check_loads(plan, graph));
+    SLUICE_RETURN_IF_ERROR(check_loads(plan, graph, context));
     SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_passing(plan, graph, context));
-    return check_content(plan, graph, context);
+    SLUICE_RETURN_IF_ERROR(check_content(plan, graph, context));
+    return check_subplans(plan, graph, context);
   });
 }
 

@@ -106,7 +106,9 @@ class ContentVerifier {
  private:
   const model::Tensor& tensor(std::size_t t) const noexcept { return graph_.tensors[t]; }
   bool is_empty(const model::Port& port) const noexcept { return graph_.tensor(port.tensor).shape.element_count() == 0; }
-  bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid(); }
+  bool outside(TensorId t) const noexcept { return context_.outside != nullptr && context_.outside->tensors[t.index()]; }
+  /// Bytes that are there without a step: a constant's, or what a subgraph captures.
+  bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid() || outside(t); }
   bool lies_somewhere(TensorId t) const noexcept { return plan_.tensors[t.index()].buffer.valid() || passes_[t.index()]; }
 
   Status check_placement(std::size_t t) const {
@@ -115,6 +117,7 @@ class ContentVerifier {
       if (placement.buffer.valid()) return broken("tensor", t, "I6: a constant lies in a load, not in a buffer of its own");
       return {};
     }
+    if (outside(TensorId(t)) && placement.buffer.valid()) return broken("tensor", t, "I6: what lies outside has no buffer here");
     if (!placement.buffer.valid()) return {};  // check_steps and check_view_node refuse it where it is used
     const Buffer& buffer = plan_.buffer(placement.buffer);
     if (buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kWorkspace || buffer.kind == BufferKind::kDerived ||
@@ -254,7 +257,7 @@ class ContentVerifier {
   void find_ready() {
     for (const model::Port& port : graph_.inputs) {
       ready_[port.tensor.index()] = 0;
-      made_[port.tensor.index()] = !is_empty(port);
+      made_[port.tensor.index()] = !is_empty(port) && !outside(port.tensor);
     }
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const model::Node& node = graph_.nodes[n];
@@ -349,7 +352,7 @@ class ContentVerifier {
 
   Status check_lifetimes() const {
     for (const model::Port& port : graph_.inputs)
-      if (!is_empty(port) && !plan_.tensors[port.tensor.index()].buffer.valid())
+      if (!is_empty(port) && !outside(port.tensor) && !plan_.tensors[port.tensor.index()].buffer.valid())
         return broken("tensor", port.tensor.index(), "I6: a graph input lies in no buffer");
     for (const model::Port& port : graph_.outputs)
       if (!is_empty(port) && !lies_somewhere(port.tensor))

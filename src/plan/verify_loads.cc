@@ -131,20 +131,24 @@ Status check_times(const Plan& plan, const Step& step, std::size_t i, const Weig
   return {};
 }
 
-/// A weight that the step reads by itself: one of a node with bodies, or the table in panels of a lookup; its workspace holds the least
-/// piece.
-Status check_read_in_step(const Plan& plan, const model::Graph& graph, std::size_t i, std::size_t position, WeightId id) {
+/// A weight without a load: one that the step around holds; one that the plans of the step's subgraphs bring, where this is no subgraph
+/// itself (check_subplans); or the table in panels of a lookup in no subgraph, of which the step's workspace holds the least piece.
+Status check_read_in_step(const Plan& plan, const model::Graph& graph, std::size_t i, std::size_t position, WeightId id,
+                          const VerifyContext& context) {
   const Step& step = plan.steps[i];
   const model::Node& node = graph.node(step.node);
+  if (context.outside != nullptr && context.outside->weights[id.index()] && !step.prepare) return {};
+  if (context.outside == nullptr && node.subgraph_count > 0 && position < model::count_own_weights(graph, node)) return {};
   const bool lookup = node.op == model::OpKind::kEmbedding && graph.weight(id).panel_layout.layout != model::WeightLayout::kPlain;
-  if (step.prepare || (node.op != model::OpKind::kPlain && !lookup) || position >= node.weights.size())
+  if (step.prepare || !lookup || context.outside != nullptr || position >= node.weights.size())
     return broken("step", i, "I5: no load brings a weight that it reads");
   if (!step.workspace.valid() || plan.buffer(step.workspace).size < model::least_piece(graph, graph.weight(id)))
     return broken("step", i, "I3: its workspace holds no piece of a weight that it reads by itself");
   return {};
 }
 
-Status check_operands_of(const Plan& plan, const model::Graph& graph, std::size_t i, const std::vector<WeightId>& reads) {
+Status check_operands_of(const Plan& plan, const model::Graph& graph, std::size_t i, const std::vector<WeightId>& reads,
+                         const VerifyContext& context) {
   const Step& step = plan.steps[i];
   std::uint32_t operand = 0;
   for (std::size_t position = 0; position < reads.size(); ++position) {
@@ -156,7 +160,7 @@ Status check_operands_of(const Plan& plan, const model::Graph& graph, std::size_
     if (given.weight != reads[position]) return broken("step", i, "I5: its operands are not the weights that its node reads");
     SLUICE_RETURN_IF_ERROR(check_panels(graph, step, i, position, given.weight, given.panels));
     if (!given.load.valid()) {
-      SLUICE_RETURN_IF_ERROR(check_read_in_step(plan, graph, i, position, given.weight));
+      SLUICE_RETURN_IF_ERROR(check_read_in_step(plan, graph, i, position, given.weight, context));
       continue;
     }
     SLUICE_RETURN_IF_ERROR(check_brought(plan, graph, i, given));
@@ -166,25 +170,25 @@ Status check_operands_of(const Plan& plan, const model::Graph& graph, std::size_
   return {};
 }
 
-Status check_operands(const Plan& plan, const model::Graph& graph) {
+Status check_operands(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
   std::vector<WeightId> reads;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     reads.clear();
     model::weights_read_by(graph, graph.node(plan.steps[i].node), reads);
-    SLUICE_RETURN_IF_ERROR(check_operands_of(plan, graph, i, reads));
+    SLUICE_RETURN_IF_ERROR(check_operands_of(plan, graph, i, reads, context));
   }
   return {};
 }
 
 }  // namespace
 
-Status check_loads(const Plan& plan, const model::Graph& graph) {
+Status check_loads(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
   for (std::size_t k = 0; k < plan.loads.size(); ++k) {
     SLUICE_RETURN_IF_ERROR(check_payload(plan, graph, k));
     SLUICE_RETURN_IF_ERROR(check_lifetime(plan, k));
   }
   SLUICE_RETURN_IF_ERROR(check_gates(plan));
-  return check_operands(plan, graph);
+  return check_operands(plan, graph, context);
 }
 
 }  // namespace sluice::plan

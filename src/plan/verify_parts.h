@@ -7,6 +7,7 @@
 //   derived   (I1) (I6): transformed weights are written once, before they are read
 //   passing   (I2) (I3) (I6): tensors without a buffer: blocks in workspaces, the scratch file
 //   content   (I1) (I3) (I6): order and coverage of steps, what lies where and for how long it must stay
+//   subplans  (I0) (I3) (I5): plans of subgraphs lie in the workspaces of the steps that run them; then each is verified as a plan of its own
 //
 // (I0) is the form itself: a plan that breaks it cannot even be read.
 #pragma once
@@ -20,10 +21,11 @@ namespace sluice::plan {
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_memory(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_sums(const Plan& plan, const model::Graph& graph);
-Status check_loads(const Plan& plan, const model::Graph& graph);
+Status check_loads(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_derived(const Plan& plan, const model::Graph& graph);
 Status check_passing(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+Status check_subplans(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 
 /// Does the step write its output? Parts of a sum do not, but for the last. `check_sums` has passed.
 inline bool writes_output(const model::Graph& graph, const Step& step) noexcept {

@@ -1,6 +1,9 @@
 #include "sluice/planner/planner.h"
 
+#include <span>
+
 #include "sluice/kernels/kernel.h"
+#include "sluice/model/body.h"
 #include "sluice/plan/verify.h"
 #include "sluice/planner/bands/bounds.h"
 #include "sluice/planner/bands/memory_partition.h"
@@ -11,6 +14,7 @@
 #include "sluice/planner/order/linearise.h"
 #include "sluice/planner/order/passing_choice.h"
 #include "src/core/out_of_memory.h"
+#include "src/core/stack.h"
 
 namespace sluice::planner {
 namespace {
@@ -26,6 +30,10 @@ Problem with_chains(const Problem& problem, const BandCutter& cutter, const std:
   return banded;
 }
 
+/// How long bands for memory are searched for. Quickly where a plan fits anyway and bands may only make it faster: that is what opening a
+/// session costs. Thoroughly where nothing fits otherwise, and where the least is asked for.
+enum class BandSearch : std::uint8_t { kQuick, kThorough };
+
 /// What does not depend on capacity.
 struct Problems {
   std::vector<NodeId> order;
@@ -39,6 +47,111 @@ PassingKinds passing_of(const model::Graph& graph, const KernelChoice& kernels, 
   return request.hand_over_outputs ? handed_over(graph, kernels) : PassingKinds(graph.tensors.size(), Passing::Kind::kStays);
 }
 
+Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                                      BandSearch search, std::uint64_t known = ~std::uint64_t{0});
+Result<std::uint64_t> least_of(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
+
+/// What a body finds in the step that runs it: what it captures, and the weights for which `held` says so.
+template <class Held>
+plan::Outside outside_of(const model::Body& body, const Held& held) {
+  plan::Outside outside{std::vector<bool>(body.graph.tensors.size(), false), std::vector<bool>(body.weights.size(), false)};
+  for (std::size_t i = 0; i < body.count_captures(); ++i) outside.tensors[body.captured(i).index()] = true;
+  for (std::size_t w = 0; w < body.weights.size(); ++w) outside.weights[w] = held(w);
+  return outside;
+}
+
+/// How a body is planned: whole nodes, for many turns. Where its weights are cut, tables count in its arena beyond what is set aside for them.
+PlanRequest body_request(const PlanRequest& request, const model::Body& body, const plan::Outside& outside, bool again, Bytes capacity) {
+  PlanRequest inner = request;
+  inner.capacity = capacity;
+  inner.policy = Policy::kSluice;
+  inner.repeat = again;
+  inner.read_ahead = true;
+  inner.keep_inputs = inner.hand_over_outputs = inner.may_spill = false;
+  inner.search_ms = 0;
+  inner.partition = Partition::kOff;
+  inner.search.kept_transforms = false;
+  inner.outside = &outside;
+  const bool reads = std::find(outside.weights.begin(), outside.weights.end(), false) != outside.weights.end();
+  if (!reads) inner.tables = {};  // there is nothing to cut: the tables are what they are
+  if (inner.tables.set_aside >= kUnlimitedBytes.count()) return inner;
+  std::size_t deeper = 0;
+  for (const model::Subgraph& subgraph : body.graph.subgraphs) deeper += subgraph.nodes.size();
+  inner.tables.set_aside = (body.graph.nodes.size() + deeper) * request.tables.node;
+  inner.tables.any_plan = sizeof(plan::Plan) + body.graph.tensors.size() * sizeof(plan::TensorPlacement) + deeper * request.tables.node;
+  return inner;
+}
+
+/// Turns of a node that runs subgraphs, as far as they are known.
+double turns_of(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
+  return kernel.weight_turns == nullptr ? 1 : static_cast<double>(std::max<std::int64_t>(kernel.weight_turns(graph, node), 1));
+}
+
+Result<BodyNeed> need_of(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel,
+                         const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  BodyNeed need;
+  std::uint64_t least = 0;
+  const double turns = turns_of(graph, node, kernel);
+  for (std::uint32_t i = 0; i < node.subgraph_count; ++i) {
+    const model::Body body = model::body_of(graph, node, node.first_subgraph + i);
+    const plan::Outside all = outside_of(body, [](std::size_t) { return true; });
+    SLUICE_ASSIGN_OR_RETURN(
+        const plan::Plan held,
+        make_verified_plan(body.graph, profile, body_request(request, body, all, turns > 1, kUnlimitedBytes), BandSearch::kQuick));
+    need.arena = std::max(need.arena, held.arena_bytes.count());
+    need.seconds = std::max(need.seconds, turns * held.prediction.compute_ms / 1e3);
+    const plan::Outside small = outside_of(body, [&](std::size_t w) { return body.graph.weights[w].always_resident; });
+    if (request.outside != nullptr || std::find(small.weights.begin(), small.weights.end(), false) == small.weights.end()) continue;
+    SLUICE_ASSIGN_OR_RETURN(const std::uint64_t streamed,
+                            least_of(body.graph, profile, body_request(request, body, small, turns > 1, Bytes())));
+    least = std::max(least, streamed);
+  }
+  if (least > 0) need.window = std::max(kBlockBytes, align_up(least - std::min(least, need.arena), kBlockBytes));
+  return need;
+}
+
+/// What the nodes that run subgraphs need for them.
+Status add_needs(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request, KernelChoice& kernels) {
+  kernels.lie_in(request.outside);
+  if (graph.subgraphs.empty()) return {};
+  constexpr Bytes kPlanningStack(std::uint64_t{48} * 1024);  // a plan takes 21, and that of a body begins within that of the graph around
+  SLUICE_RETURN_IF_ERROR(check_stack(kPlanningStack));
+  std::vector<BodyNeed> needs(graph.nodes.size());
+  for (std::size_t n = 0; n < needs.size(); ++n) {
+    if (graph.nodes[n].subgraph_count == 0) continue;
+    SLUICE_ASSIGN_OR_RETURN(needs[n], need_of(graph, graph.nodes[n], *kernels[n], profile, request));
+  }
+  kernels.run_bodies(std::move(needs));
+  return {};
+}
+
+/// The plans of the subgraphs that a plan's steps run, each in the workspace that it has.
+Status add_subplans(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                    const KernelChoice& kernels, plan::Plan& plan) {
+  plan.subplans.resize(graph.subgraphs.size());
+  for (const plan::Step& step : plan.steps) {
+    const model::Node& node = graph.node(step.node);
+    const auto operands = std::span(plan.operands).subspan(step.first_operand, step.operand_count);
+    for (std::uint32_t i = 0; i < node.subgraph_count; ++i) {
+      const model::Body body = model::body_of(graph, node, node.first_subgraph + i);
+      const plan::Outside outside = outside_of(body, [&](std::size_t w) {
+        const auto found =
+            std::find_if(operands.begin(), operands.end(), [&](const plan::WeightOperand& o) { return o.weight == body.weights[w]; });
+        return found != operands.end() && (found->load.valid() || kernels.held_outside(found->weight));
+      });
+      const bool loads = std::find(outside.weights.begin(), outside.weights.end(), false) != outside.weights.end();
+      const plan::Buffer& workspace = plan.buffer(step.workspace);
+      const std::uint64_t begin = align_up(workspace.offset.count(), loads ? kBlockBytes : kBufferAlignment);
+      const Bytes capacity = workspace.offset + workspace.size - Bytes(begin);
+      const bool again = turns_of(graph, node, *kernels[step.node.index()]) > 1;
+      SLUICE_ASSIGN_OR_RETURN(
+          plan.subplans[node.first_subgraph + i],
+          make_verified_plan(body.graph, profile, body_request(request, body, outside, again, capacity), BandSearch::kQuick));
+    }
+  }
+  return {};
+}
+
 /// Orders and aliases the graph. `passing`: what is to pass; empty: what the request says.
 Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
                               PassingKinds passing, std::vector<NodeId>& order) {
@@ -47,6 +160,7 @@ Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceP
   problem.tables = request.tables;
   problem.search = request.search;
   SLUICE_ASSIGN_OR_RETURN(problem.kernels, select_kernels(graph));
+  SLUICE_RETURN_IF_ERROR(add_needs(graph, profile, request, problem.kernels));
   if (passing.empty()) passing = passing_of(graph, problem.kernels, request);
   if (std::any_of(passing.begin(), passing.end(), [](Passing::Kind kind) { return kind != Passing::Kind::kStays; }))
     problem.kernels.pass(std::make_shared<const Passing>(graph, std::move(passing)));
@@ -80,10 +194,6 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
                        banded.bands, false});
   return regions;
 }
-
-/// How long bands for memory are searched for. Quickly where a plan fits anyway and bands may only make it faster: that is what opening a
-/// session costs. Thoroughly where nothing fits otherwise, and where the least is asked for.
-enum class BandSearch : std::uint8_t { kQuick, kThorough };
 
 /// Nodes that the search may look at: at least, and for each millisecond of a request's search (measured: about a thousand a millisecond).
 std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
@@ -175,7 +285,8 @@ Bytes file_size_of(const model::Graph& graph) {
   return align_up(end, kBlockBytes);
 }
 
-Result<plan::Plan> choose_and_verify(const model::Graph& graph, Contenders& contenders, const PlanRequest& request) {
+Result<plan::Plan> choose_and_verify(const model::Graph& graph, const profiler::DeviceProfile& profile, Contenders& contenders,
+                                     const PlanRequest& request) {
   const std::uint64_t least = contenders.least();
   Planning& chosen = contenders.choose_from(request);
   plan::Plan plan = emit(chosen.problem, *chosen.search.best);
@@ -183,7 +294,9 @@ Result<plan::Plan> choose_and_verify(const model::Graph& graph, Contenders& cont
   plan.capacity = request.capacity;
   plan.minimum_capacity = Bytes(least);
   plan.prediction = predict(chosen.problem, *chosen.search.best, contenders.bound());
-  if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
+  SLUICE_RETURN_IF_ERROR(add_subplans(graph, profile, request, chosen.problem.kernels, plan));
+  const plan::VerifyContext context{file_size_of(graph), request.model_hash, kernels::kReadTail, request.outside};
+  if (const Status proven = plan::verify(plan, graph, context); !proven) {
     Error error = proven.error();
     // The planner's fault: planning again would end the same way.
     if (error.code != ErrorCode::kOutOfMemory) error.code = ErrorCode::kInternal;
@@ -201,19 +314,25 @@ std::vector<PassingKinds> spills_of(const Problems& problems, const PlanRequest&
 
 /// `known`: the least capacity that a search before this one found a plan for.
 Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
-                                      BandSearch search, std::uint64_t known = ~std::uint64_t{0}) {
+                                      BandSearch search, std::uint64_t known) {
   SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, search));
   Contenders contenders(problems, request);
   std::uint64_t least = std::min(known, contenders.least());
-  if (request.capacity.count() >= contenders.least()) return choose_and_verify(graph, contenders, request);
+  if (request.capacity.count() >= contenders.least()) return choose_and_verify(graph, profile, contenders, request);
   if (search == BandSearch::kQuick) return make_verified_plan(graph, profile, request, BandSearch::kThorough, least);
   for (PassingKinds& spilled : spills_of(problems, request)) {
     SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, request, search, std::move(spilled)));
     Contenders spilling(leaner, request);
-    if (request.capacity.count() >= spilling.least()) return choose_and_verify(graph, spilling, request);
+    if (request.capacity.count() >= spilling.least()) return choose_and_verify(graph, profile, spilling, request);
     least = std::min(least, spilling.least());
   }
   return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
+}
+
+/// The least capacity that the quick search finds a plan for.
+Result<std::uint64_t> least_of(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, BandSearch::kQuick));
+  return Contenders(problems, request).least();
 }
 
 }  // namespace

@@ -391,6 +391,7 @@ model::Graph graph_of(const ShapeCorpus& corpus) { return Builder().build(corpus
 
 std::vector<const kernels::KernelDescriptor*> sampled_kernels(const model::Graph& graph, const model::Node& node) {
   std::vector<const kernels::KernelDescriptor*> sampled;
+  if (node.subgraph_count > 0) return sampled;  // what its bodies take is theirs
   bool preferred = true;
   for (const kernels::KernelDescriptor* kernel : kernels::kernels_for(graph, node)) {
     const bool reference = kernel->id >= kernels::kernel_id::kReferenceBase && kernel->id < kernels::kernel_id::kDenseTwoBits;

@@ -58,13 +58,10 @@ inline OnnxBuilder then_or_else(const std::function<void(OnnxBuilder&)>& fill) {
   return body;
 }
 
-/// Nodes that run bodies.
+/// Nodes that run subgraphs.
 inline int controls(const Made& m) {
-  int count = 0;
-  for (const model::Node& node : m.model->graph().nodes)
-    if (const auto* plain = std::get_if<model::PlainAttributes>(&node.attributes))
-      count += kernels::find_plain(plain->op)->name == "Control" ? 1 : 0;
-  return count;
+  const auto& nodes = m.model->graph().nodes;
+  return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [](const model::Node& node) { return node.subgraph_count > 0; }));
 }
 
 }  // namespace sluice::test

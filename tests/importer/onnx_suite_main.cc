@@ -40,12 +40,12 @@ std::map<std::string, std::string> known_operators() {
       std::string& form = known[std::string(entry.op_type)];
       form = form == "plain" ? "fast, else plain" : "fast";
     }
-  known["Scan"] = "plain, else at convert";
+  known["Scan"] = "as a subgraph, else at convert";
   known["If"] = "at convert, else chosen at run";
-  known["Loop"] = "at convert, else plain";
+  known["Loop"] = "at convert, else as a subgraph";
   // Pieces that ONNX operators are made of; they have no ONNX name.
   for (const char* name : {"Max2", "Min2", "ModC", "ModPython", "ShiftLeft", "ShiftRight", "GeluTanh", "EinsumOfLetters", "ResizeOfExtents",
-                           "ResizeAtRun", "FillOfShape", "ApplyFunction", "Control", "TakeResult", "ScanControl", "BodyDense", "Choose"})
+                           "ResizeAtRun", "FillOfShape", "ApplyFunction", "RunIf", "RunLoop", "RunScan", "TakeResult", "Choose"})
     known.erase(name);
   return known;
 }

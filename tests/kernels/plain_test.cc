@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "sluice/kernels/kernel.h"
-#include "src/kernels/plain/body.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/kernel.h"
 
@@ -232,43 +231,4 @@ TEST_CASE("what a file states of a result is no room where the values decide les
   Block room(4 * 16 * sizeof(std::int64_t));
   PlainTensor out{DType::kI64, Shape{4, 16}, room.data()};
   CHECK(plain::run_within(node, {DType::kI64, Shape{4, 16}, 0b10, 0}, out, nullptr) == nullptr);
-}
-
-namespace {
-
-/// The body of a loop that carries nothing, with another such loop in it, `levels` deep. Words as in body.h.
-std::vector<std::int64_t> nested_loops(int levels) {
-  const auto tensor = [](DType dtype, std::int64_t extent, std::int64_t place) {
-    return std::vector<std::int64_t>{static_cast<std::int64_t>(dtype), 0, 1, extent, 0, 0, 0, 0, 0, 0, 0, place};
-  };
-  std::vector<std::int64_t> inner;
-  for (int level = 0; level < levels; ++level) {
-    const bool last = inner.empty();
-    std::vector<std::int64_t> body{last ? 2 : 3, 2, 1, 0, last ? 0 : 1, 192};
-    for (const auto& t : {tensor(DType::kI64, 1, 0), tensor(DType::kBool, 1, 64)}) body.insert(body.end(), t.begin(), t.end());
-    if (!last) {
-      const auto packed = tensor(DType::kU8, 0, 128);
-      body.insert(body.end(), packed.begin(), packed.end());
-    }
-    body.insert(body.end(), {0, 1, 1});  // takes number and condition, gives the condition
-    if (!last) {
-      const std::vector<std::int64_t> arguments = pack({{0, 0, 0, 0}, inner, {}});
-      body.insert(body.end(), {560, 0, 0, 0, 2, static_cast<std::int64_t>(arguments.size())});
-      body.insert(body.end(), arguments.begin(), arguments.end());
-    }
-    inner = std::move(body);
-  }
-  return inner;
-}
-
-}  // namespace
-
-TEST_CASE("bodies within bodies are looked into as far as the importer nests them, and refused beyond") {
-  // A check of each level more than once would not end with 40 of them, and 2000 would not fit the stack.
-  for (const int levels : {1, 2, plain::Body::kMaxNested, 40, 2000}) {
-    const std::vector<std::int64_t> words = nested_loops(levels);
-    CHECK(plain::Body(words).check() == nullptr);
-    CHECK(plain::Body(words, plain::Body::kMaxNested - 1).check() == nullptr);
-    CHECK(plain::Body(words, plain::Body::kMaxNested).check() != nullptr);
-  }
 }

@@ -278,7 +278,7 @@ TEST_CASE("the layering check sees what it must") {
   CHECK_FALSE(refused("src/kernels/weighted/blocks.h", "#include \"sluice/operators/parameters/weighted.h\""));
   CHECK(refused("include/sluice/operators/generic/pool.h", "#include \"sluice/operators/definition.h\""));
   CHECK(refused("src/operators/generic/pool.cc", "#include \"sluice/kernels/plain.h\""));
-  CHECK_FALSE(refused("src/kernels/plain/body.cc", "#include \"sluice/kernels/plain.h\""));
+  CHECK_FALSE(refused("src/kernels/plain/scan.cc", "#include \"sluice/kernels/plain.h\""));
   CHECK_FALSE(refused("src/kernels/plain/pool.cc", "#include \"sluice/operators/generic/pool.h\""));
   CHECK_FALSE(refused("src/kernels/reference/dense.cc", "#include \"src/kernels/reference/panels.h\""));
   CHECK_FALSE(refused("include/sluice/core/error.h", "#include <tl/expected.hpp>"));

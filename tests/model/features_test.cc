@@ -104,7 +104,6 @@ TEST_CASE("a feature that this build has not is refused by name, in a sound file
 
   const Break needs[] = {
       {"bf16", [](Graph& g) { g.tensors[0].dtype = DType::kBF16; }, "image: it is a bf16 tensor"},
-      {"subgraphs", [](Graph& g) { add_subgraphs(g); }, "runs subgraphs"},
       {"inputs", [](Graph& g) { g.weights[0].panel_layout.side = PanelSide::kInputs; }, "input features"},
   };
   for (const Break& need : needs) {
@@ -203,6 +202,18 @@ TEST_CASE("G8: subgraphs") {
       {"count wraps", [](Graph& g) { g.nodes[kUnaryNode].subgraph_count = 0xffffffff; }, "G8: a subgraph that the node runs"},
       {"first without count", [](Graph& g) { g.nodes[kLrnNode].first_subgraph = 1; }, "G8: a node without subgraphs"},
       {"a circle", [](Graph& g) { g.subgraphs[1].nodes[0].first_subgraph = 1; }, "G8: a subgraph that the node runs"},
+      {"too deep",
+       [](Graph& g) {
+         // Each runs the next.
+         for (std::uint32_t s = 2; s < 2 + kMaxNested; ++s) {
+           g.subgraphs[s].nodes[0].first_subgraph = s + 1;
+           g.subgraphs[s].nodes[0].subgraph_count = 1;
+           g.subgraphs.push_back(g.subgraphs[0]);
+           g.subgraphs.back().captures = {};
+           g.subgraphs.back().inputs = {TensorId(0)};
+         }
+       },
+       "G8: subgraphs lie too deep"},
       {"two runners", [](Graph& g) { g.nodes[kUnaryNode].subgraph_count = 3; }, "G8: two nodes run"},
       {"no runner", [](Graph& g) { g.subgraphs[1].nodes[0].first_subgraph = g.subgraphs[1].nodes[0].subgraph_count = 0; },
        "G8: no node runs"},

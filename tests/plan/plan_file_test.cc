@@ -127,7 +127,7 @@ TEST_CASE("a plan without loads, as of a model without weights, comes back") {
   }
 }
 
-TEST_CASE("sub-plans come back, and have none of their own") {
+TEST_CASE("sub-plans come back, and theirs, as deep as subgraphs lie in each other") {
   const Plan plan = nested_plan();
   const std::string bytes = saved(plan);
   const auto loaded = load_bytes(bytes);
@@ -138,9 +138,18 @@ TEST_CASE("sub-plans come back, and have none of their own") {
   CHECK(loaded->subplans[0].steps[1].reduction == ReductionRange{64, 129});
   CHECK(saved(*loaded) == bytes);
 
-  Plan deep = plan;
-  deep.subplans[0].subplans = {sample_plan()};
-  CHECK(load_bytes(saved(deep)).error().code == ErrorCode::kInvalidPlan);
+  Plan deep = sample_plan();
+  for (int depth = 0; depth < model::kMaxNested; ++depth) {
+    Plan around = sample_plan();
+    around.subplans = {std::move(deep)};
+    deep = std::move(around);
+  }
+  const auto nested = load_bytes(saved(deep));
+  REQUIRE(nested);
+  CHECK(saved(*nested) == saved(deep));
+  Plan deeper = sample_plan();
+  deeper.subplans = {std::move(deep)};
+  CHECK(load_bytes(saved(deeper)).error().code == ErrorCode::kInvalidPlan);
   Plan broken = plan;
   broken.subplans[1].threads = 0;
   CHECK(load_bytes(saved(broken)).error().code == ErrorCode::kInvalidPlan);

@@ -47,7 +47,7 @@ struct WeightPiece {
   PanelRange panels;
 };
 
-/// Brings weights that a step reads while it runs, as often as it wants them: those of its operands that have no data (ADR 0013, 0015). A
+/// Brings weights that a step reads while it runs, as often as it wants them: those of its operands that have no data (ADR 0015). A
 /// piece is the run of panels from `first_panel` on that there is room for; it stays until the next one is taken. Called by one thread.
 class WeightReader {
  public:
@@ -57,6 +57,21 @@ class WeightReader {
 
  protected:
   ~WeightReader() = default;
+};
+
+/// Runs the subgraphs of a node for its step (ADR 0047). `body` counts the node's subgraphs, `i` their inputs and outputs (what they capture is
+/// there by itself). Called by one thread.
+class BodyRunner {
+ public:
+  /// Where input i is to lie before a turn: dense, of the operand's type and shape. A turn may overwrite it.
+  virtual const Operand& input(std::size_t body, std::size_t i) const noexcept = 0;
+  /// Where output i lies after a turn, dense in its extents, until the next one or the end of the step. No data where it has no elements.
+  virtual const Operand& output(std::size_t body, std::size_t i) const noexcept = 0;
+  /// Runs the subgraph once. Why it could not, or nullptr.
+  virtual const char* run(std::size_t body) noexcept = 0;
+
+ protected:
+  ~BodyRunner() = default;
 };
 
 /// Transformed panels of weights[0] (Winograd), one after the other at `data`, each `derived_panel_bytes` long, 64-byte aligned.
@@ -93,8 +108,11 @@ struct KernelCall {
   const SumsPart* part = nullptr;             // null: all products of each sum
   std::byte* workspace = nullptr;             // as many bytes as `workspace` asked for, 64-byte aligned
   ThreadPool* pool = nullptr;
-  WeightReader* reader = nullptr;  // where weights have no data and are not derived
-  StepFault* fault = nullptr;      // never null for a step of a plan
+  union {
+    WeightReader* reader = nullptr;  // where weights have no data and are not derived
+    BodyRunner* bodies;              // of a node that runs subgraphs, which has no weights of its own
+  };
+  StepFault* fault = nullptr;  // never null for a step of a plan
 
   /// Of the kind that the kernel's `resolve` made.
   template <class T>

@@ -61,8 +61,9 @@ struct KernelDescriptor {
   Bytes (*workspace)(const operators::Parameters&, const StepExtent&) noexcept = nullptr;
   CostFeatures (*cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
 
-  /// A kernel that can read the weights of its node while it runs (KernelCall::reader), where a plan does not hold them: how often it then
-  /// reads each of them, as far as is known; 0: this node has none. nullptr: a plan brings every weight before the step.
+  /// A kernel whose step can read the weights of its node while it runs, by itself (KernelCall::reader) or by the plans of its subgraphs,
+  /// where a plan does not hold them: how often each is read then, as far as is known; 0: this node has none. nullptr: a plan brings every
+  /// weight before the step.
   std::int64_t (*weight_turns)(const model::Graph&, const model::Node&) noexcept = nullptr;
   /// Of a kernel that reads only the parts of weights[0] that its inputs' values ask for: at most how many least pieces
   /// (model::least_piece) that is in a run, each once. nullptr: every turn reads each weight whole.

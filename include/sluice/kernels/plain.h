@@ -11,8 +11,6 @@
 #include <span>
 #include <string_view>
 
-#include "sluice/core/panels.h"
-#include "sluice/core/threads.h"
 #include "sluice/operators/generic.h"
 
 namespace sluice::kernels {
@@ -31,22 +29,6 @@ using operators::PlainOperator;
 using operators::PlainRefusal;
 using operators::PlainTensor;
 
-/// A weight of a node that runs bodies, as they see it.
-struct PlainWeight {
-  PanelLayout layout;
-  Shape shape;
-  std::int64_t panels = 1;
-  Bytes panel_bytes;
-};
-/// All of them, asked one by one of whoever has them.
-struct PlainWeights {
-  std::size_t count = 0;
-  PlainWeight (*at)(const void* context, std::size_t i) noexcept = nullptr;
-  const void* context = nullptr;
-
-  PlainWeight operator[](std::size_t i) const noexcept { return at(context, i); }
-};
-
 /// How one of them is computed: its one kernel, which every other implementation has to agree with.
 struct GenericKernel {
   std::string_view name;  // the operator's
@@ -56,9 +38,8 @@ struct GenericKernel {
   /// In place of `run` where values decide the extents. It finds in `out` the most that there is room for, writes the extents there, and
   /// refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
   PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
-  /// An operator that runs bodies (ADR 0013): how often they read each weight of the node, -1 where the node's weights are not those that
-  /// its bodies want. nullptr: its nodes have no weights.
-  std::int64_t (*weight_turns)(const PlainNode& node, const PlainWeights& weights) noexcept = nullptr;
+  /// An operator that runs subgraphs: how often, as far as is known. nullptr: any other.
+  std::int64_t (*turns)(const PlainNode& node) noexcept = nullptr;
 };
 
 /// The kernel of an operator of the table.

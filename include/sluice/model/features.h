@@ -39,9 +39,10 @@ std::string_view name_of(Feature feature) noexcept;
 using Features = std::uint64_t;
 constexpr Features bit_of(Feature feature) noexcept { return Features{1} << static_cast<int>(feature); }
 inline constexpr Features kKnownFeatures = (Features{1} << kFeatureCount) - 1;
-inline constexpr Features kSupportedFeatures =
-    bit_of(Feature::kInt8) | bit_of(Feature::kHalfPanels) | bit_of(Feature::kHalfScales) | bit_of(Feature::kInterleavedPanels) |
-    bit_of(Feature::kSparsePanels) | bit_of(Feature::kCodedStretches) | bit_of(Feature::kEncryption) | bit_of(Feature::kWithoutWeights);
+inline constexpr Features kSupportedFeatures = bit_of(Feature::kInt8) | bit_of(Feature::kSubgraphs) | bit_of(Feature::kHalfPanels) |
+                                               bit_of(Feature::kHalfScales) | bit_of(Feature::kInterleavedPanels) |
+                                               bit_of(Feature::kSparsePanels) | bit_of(Feature::kCodedStretches) |
+                                               bit_of(Feature::kEncryption) | bit_of(Feature::kWithoutWeights);
 
 /// What this graph needs. O(size of the graph).
 Features features_of(const Graph& graph) noexcept;

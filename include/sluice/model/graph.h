@@ -7,17 +7,17 @@
 //  (G2) attributes agree with the operator and with the shapes of inputs, outputs and weights
 //  (G3) shapes are physical (feature maps NHWC) and fully known; byte sizes fit 62 bits; only a port may have no elements: no node reads or
 //       makes its tensor, and no plan gives it a place
-//  (G4) a node's panel weight is weights[0], its bias weights[1]; those of a kPlain node are what its bodies read (ADR 0013); a residual is
-//       the last input; a norm's scale and shift are both weights; a node of the class int8 that multiplies by panels has a bias of i32,
-//       the input's zero point in it, and, unless its output is the i32 sums, a multiplier of f32 for each lane as weights[2]; a unary one
-//       has a table of 256 u8
+//  (G4) a node's panel weight is weights[0], its bias weights[1]; a kPlain node has none; a residual is the last input; a norm's scale and
+//       shift are both weights; a node of the class int8 that multiplies by panels has a bias of i32, the input's zero point in it, and,
+//       unless its output is the i32 sums, a multiplier of f32 for each lane as weights[2]; a unary one has a table of 256 u8
 //  (G5) weights and stretches satisfy the invariants of model/weight.h and lie inside the file
 //  (G6) a bounded tensor, whose extents are known when it has been made (ADR 0009), is made and read by plain nodes only, or is a graph
 //       output in ONNX's order of axes; it is no graph input and no constant
 //  (G7) a quantised tensor or weight is of integers and has one scale, or one for each index on its axis, finite and above zero, and
 //       as many zero points of its type; those of a node of the class int8 are u8 with one scale and zero point, stated as values
-//  (G8) each subgraph is run by one node, of the graph or of a subgraph with a lower number; what it captures has been made there by then;
-//       inside, G1 and G3 hold, its inputs and captures being made from the start
+//  (G8) each subgraph is run by one node, of the graph or of a subgraph with a lower number, at most kMaxNested deep; what it captures is an
+//       input of that node; the graph that it is (model/body.h) obeys G1 to G4 and G6, its inputs and captures being made from the start;
+//       only what it captures and gives may be bounded
 //  (G9) units, where there are any, are the nodes in runs, none left out; a unit's ports are exactly the tensors that cross its border
 // Features that this build has no code for pass these rules first and are then refused as kUnsupported (model/features.h).
 #pragma once
@@ -166,8 +166,15 @@ using NodeRules = Status (&)(const Graph& graph, const Node& node);
 /// node, tensor or weight and the rule. O(size of the graph), G9 with a logarithm.
 Status validate(const Graph& graph, Bytes file_size, NodeRules rules);
 
-/// All weights a node reads: its own, and those behind constant inputs. Appends to `out` in reading order.
+/// All weights a node reads: its own, those that its subgraphs read, each once, and those behind constant inputs. Appends to `out` in
+/// reading order.
 void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>& out);
+
+/// The first so many of them, which do not come as inputs.
+std::size_t count_own_weights(const Graph& graph, const Node& node);
+
+/// How deep subgraphs may lie in each other.
+inline constexpr int kMaxNested = 8;
 
 /// N/g of a node with panels: how its output channels are padded to panels (see `panels_of_channels`).
 std::int64_t outputs_per_group(const Node& node) noexcept;

@@ -62,23 +62,16 @@ class PlainNode {
   bool late() const noexcept;
   /// The same node with other arguments.
   PlainNode with(std::span<const std::int64_t> arguments) const noexcept {
-    return PlainNode(op_, {form_.result, form_.present, arguments}, inputs_).in_call(call_).in_bodies(bodies_);
+    return PlainNode(op_, {form_.result, form_.present, arguments}, inputs_).in_call(call_);
   }
-  /// The same node as a step: with weights and compute threads.
+  /// The same node as a step: with what runs its subgraphs.
   PlainNode in_call(const kernels::KernelCall* call) const noexcept {
     PlainNode made = *this;
     made.call_ = call;
     return made;
   }
-  /// nullptr: it runs at convert, or within a body.
+  /// nullptr: it runs at convert.
   const kernels::KernelCall* call() const noexcept { return call_; }
-  /// The same node within so many bodies.
-  PlainNode in_bodies(int bodies) const noexcept {
-    PlainNode made = *this;
-    made.bodies_ = bodies;
-    return made;
-  }
-  int bodies() const noexcept { return bodies_; }
 
   std::size_t argument_count() const noexcept;
   std::span<const std::int64_t> list(std::size_t argument) const noexcept;
@@ -91,7 +84,6 @@ class PlainNode {
   PlainForm form_;
   std::span<const PlainTensor> inputs_;
   const kernels::KernelCall* call_ = nullptr;
-  int bodies_ = 0;
 };
 
 /// Why not: a clause for the user, or nullptr when all is well.

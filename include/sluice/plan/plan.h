@@ -61,7 +61,7 @@ struct Buffer {
 
 /// Where a tensor lies: a view of a buffer, with the meaning of core/tensor.h.
 struct TensorPlacement {
-  BufferId buffer;               // invalid: a constant (see its weight), or a tensor that no step touches
+  BufferId buffer;               // invalid: a constant (see its weight), what a subgraph captures, or a tensor that no step touches
   Bytes offset;                  // of row 0, pixel 0, channel 0 within the buffer
   std::int64_t row_pitch = 0;    // bytes
   std::int64_t pixel_pitch = 0;  // bytes
@@ -69,9 +69,9 @@ struct TensorPlacement {
 };
 
 /// Panels of one weight that a step reads, and the load that brings them. They lie whole inside that one load's payload.
-/// Without a load the step reads the weight by itself, piece by piece and as often as it wants it, into what its workspace has beyond the
-/// kernel's need: weights of the bodies of a node, where they find no room for all of its duration (ADR 0013), and tables of lookups
-/// (ADR 0015).
+/// Without a load it is one of three. The table of a lookup, which the step reads by itself, piece by piece and as often as it wants it, into
+/// what its workspace has beyond the kernel's need (ADR 0015). A weight of the subgraphs that the step runs, which the loads of their plans
+/// bring, turn by turn (ADR 0047). In the plan of a subgraph, a weight that the step which runs it holds.
 struct WeightOperand {
   WeightId weight;
   PanelRange panels;
@@ -189,10 +189,18 @@ struct Plan {
   std::vector<Load> loads;
   std::vector<PassingTensor> passing;  // tensors without a buffer
   std::vector<PassingBlock> blocks;    // of these, by step; within one, what it reads before what it makes
-  std::vector<Plan> subplans;          // one for each subgraph of the graph, with none of their own
+  /// By subgraph of the graph: the plan of the graph that it is (model/body.h), whose arena lies in the workspace of the step that runs it.
+  /// One that a subgraph runs has its plan in that one's, and an empty one here.
+  std::vector<Plan> subplans;
   Prediction prediction;
 
   const Buffer& buffer(BufferId id) const noexcept { return buffers[id.index()]; }
+};
+
+/// Of the plan of a subgraph: what the step that runs it holds, so that no buffer and no load of this plan has it. By tensor and by weight.
+struct Outside {
+  std::vector<bool> tensors;
+  std::vector<bool> weights;
 };
 
 /// The block of a tensor that a step has in its workspace; null: the tensor does not pass.

@@ -17,8 +17,10 @@ struct VerifyContext {
   Bytes file_size;               // of the model file
   std::uint64_t model_hash = 0;  // of the model the plan is to run
   Bytes read_tail{64};           // kernels::kReadTail
+  const Outside* outside = nullptr;
 };
 
+/// Of the plans of subgraphs too, each as the plan of the graph that it is (model/body.h).
 /// Errors: kInvalidPlan, naming the rule and the buffer, load or step. O((buffers + loads) * log + overlaps).
 Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 

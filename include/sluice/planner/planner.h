@@ -38,6 +38,7 @@ struct TableCosts {
   std::uint64_t weight = 0;   // that a step's node has
   std::uint64_t operand = 0;  // plan::WeightOperand
   std::uint64_t block = 0;    // of a passing tensor, beside a step
+  std::uint64_t node = 0;     // set aside for each node of a subgraph
 };
 
 struct PlanRequest {
@@ -55,6 +56,7 @@ struct PlanRequest {
   bool may_spill = false;          // where nothing fits otherwise, activations may go to a scratch file
   double max_overhead = 0.05;      // that bands for memory may cost, of the predicted time without them
   SearchParameters search{};
+  const plan::Outside* outside = nullptr;  // of a subgraph: what the step that runs it holds
 };
 
 /// The plan's arena, and its tables as far as they count, take no more than the capacity.

@@ -22,12 +22,15 @@ class Layout {
 
   void run() {
     for (const DraftPort& port : draft_.inputs) {
+      if (draft_.in_body) break;  // they are handed in as they lie outside
       Value& value = draft_.value(port.value);
       if (wants_last_[port.value.index()]) value.layout = channels_last(value.shape.rank());
     }
     std::vector<DraftNode> nodes;
     nodes.swap(draft_.nodes);
     for (DraftNode& node : nodes) place(std::move(node));
+    if (draft_.in_body)
+      for (DraftPort& port : draft_.outputs) port.value = require(port.value, kIdentityPerm);
     finish();
   }
 

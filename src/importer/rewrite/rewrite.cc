@@ -43,6 +43,8 @@ void ensure_step(Draft& draft) {
 
 void rewrite(Draft& draft, bool fuse, bool exact) {
   compact(draft);
+  for (DraftNode& node : draft.nodes)
+    for (DraftBody& body : node.bodies) rewrite(*body.draft, fuse, exact);
   if (fuse) {
     for (const auto pass :
          {recognise_activations, recognise_layer_norms, recognise_attention, sink_reshapes, fold_padding, fold_affine, hoist_quantise,

@@ -1,8 +1,7 @@
-// If and Loop whose course is known at run only: one step that runs its bodies (body.h). Of an If, only the branch that is taken.
+// If and Loop whose course is known at run only: one step that runs its subgraphs. Of an If, only the branch that is taken.
 #include "sluice/operators/generic/control.h"
 
 #include "sluice/kernels/turns.h"
-#include "src/kernels/plain/body.h"
 #include "src/kernels/plain/packed.h"
 #include "src/kernels/plain/table.h"
 
@@ -10,96 +9,92 @@ namespace sluice::kernels::plain {
 using namespace operators::generic::control;
 namespace {
 
-using Control = operators::generic::control::Control<Body>;
+std::int64_t if_turns(const PlainNode&) noexcept { return 1; }
 
-std::uint64_t workspace_of(const Control& c) noexcept {
-  return c.loop ? c.first.workspace() : std::max(c.first.workspace(), c.second.workspace());
-}
-
-std::int64_t control_turns(const PlainNode& node, const PlainWeights& weights) noexcept {
+std::int64_t loop_turns(const PlainNode& node) noexcept {
   constexpr std::int64_t kGuess = 16;
-  Control c;
-  if (read_control(node, c) != nullptr) return -1;
-  const Body* const bodies[] = {&c.first, &c.second};
-  if (!weights_fit(std::span(bodies).first(c.loop ? 1 : 2), weights)) return -1;
-  return !c.loop ? 1 : c.most == 0 ? kGuess : c.most;
+  Loop loop;
+  return read_loop(node, loop) != nullptr || loop.most == 0 ? kGuess : loop.most;
 }
 
-std::uint64_t control_scratch(const PlainNode& node) noexcept {
-  Control c;
-  return read_control(node, c) != nullptr ? 0 : workspace_of(c);
-}
-
-PlainRefusal run_branch(const PlainNode& node, const Control& c, const PlainTensor& out, std::byte* scratch) noexcept {
-  const auto inputs = node.inputs();
-  const bool holds = inputs[0].as<const std::uint8_t>()[0] != 0;
-  const Body& body = holds ? c.first : c.second;
-  const std::span<PlainTensor> tensors = body.begin(scratch);
-  for (std::size_t i = 0; i < body.given(); ++i) tensors[body.input(i)] = inputs[1 + (holds ? 0 : c.first.given()) + i];
-  const BodyWeights weights(node.call(), holds ? 0 : c.first.weights(), body.weights(), false);
-  if (!weights.given()) return kWrongWeights;
-  if (const PlainRefusal fault = body.run(tensors, scratch, weights)) return fault;
-  const Packed packed(c, out.data);
-  for (std::size_t i = 0; i < body.outputs(); ++i) packed.put(i, tensors[body.output(i)]);
-  return nullptr;
-}
-
-PlainRefusal run_iterations(const PlainNode& node, const Control& c, const PlainTensor& out, std::byte* scratch) noexcept {
-  const auto inputs = node.inputs();
-  const Body& body = c.first;
-  const std::size_t own = c.own_inputs();
-  const std::span<PlainTensor> tensors = body.begin(scratch);
-  PlainTensor &number = tensors[body.input(0)], &condition = tensors[body.input(1)];
-  *condition.as<std::uint8_t>() = c.has_condition ? inputs[own - 1].as<const std::uint8_t>()[0] : 1;
-  const BodyWeights weights(node.call(), 0, body.weights(), true);
-  if (!weights.given()) return kWrongWeights;
-  for (std::size_t i = 2; i < body.given(); ++i) {
-    PlainTensor& to = tensors[body.input(i)];
-    const PlainTensor& from = inputs[own + i - 2];
-    if (i < 2 + c.carried)
-      copy_elements(to.data, from.data, to.count(), to.dtype);
-    else
-      to = from;
-  }
-  const Packed packed(c, out.data);
-  const std::int64_t limit = c.has_count ? integer_at(inputs[0], 0) : INT64_MAX;
-  const bool stacks = c.results() > c.carried;
-  std::int64_t done = 0;
-  for (; done < limit && *condition.as<std::uint8_t>() != 0; ++done) {
-    if (const PlainRefusal none = take_turn()) return none;
-    if (stacks && done >= c.most) return kOverBound;
-    *number.as<std::int64_t>() = done;
-    if (const PlainRefusal fault = body.run(tensors, scratch, weights)) return fault;
-    for (std::size_t i = c.carried; i < c.results(); ++i) {
-      const PlainTensor& value = tensors[body.output(i + 1)];
-      const auto size = value.count() * static_cast<std::int64_t>(size_of(value.dtype));
-      copy_elements(packed.values(i) + done * size, value.data, value.count(), value.dtype);
-    }
-    *condition.as<std::uint8_t>() = *tensors[body.output(0)].as<std::uint8_t>();
-    for (std::size_t i = 0; i < c.carried; ++i) {
-      const PlainTensor& value = tensors[body.output(i + 1)];
-      copy_elements(tensors[body.input(i + 2)].data, value.data, value.count(), value.dtype);
-    }
-  }
-  for (std::size_t i = 0; i < c.carried; ++i) packed.put(i, tensors[body.input(i + 2)]);
-  for (std::size_t i = c.carried; i < c.results(); ++i) {
-    Planned planned;
-    c.result(i, planned);
-    planned.shape[0] = done;
-    packed.set_extents(i, planned.shape);
+PlainRefusal run_if(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  Results results;
+  if (const PlainRefusal refusal = read_results(node, 0, results)) return refusal;
+  BodyRunner* const bodies = runner_of(node);
+  if (bodies == nullptr) return kNoRunner;
+  const std::size_t branch = node.in(0).as<const std::uint8_t>()[0] != 0 ? 0 : 1;
+  if (const PlainRefusal fault = bodies->run(branch)) return fault;
+  const Packed packed(results, out.data);
+  for (std::size_t i = 0; i < results.results(); ++i) {
+    const PlainTensor value = value_of(bodies->output(branch, i));
+    const Planned most = results.planned(i);
+    for (int axis = 0; axis < most.shape.rank(); ++axis)
+      if (value.shape[axis] > most.shape[axis]) return kOverBound;
+    packed.put(i, value);
   }
   return nullptr;
 }
 
-PlainRefusal run_control(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
-  Control c;
-  if (const PlainRefusal refusal = read_control(node, c)) return refusal;
-  return c.loop ? run_iterations(node, c, out, scratch) : run_branch(node, c, out, scratch);
+/// The turns of a loop. Carried values lie among the results between two turns, so that a body may use the bytes of its inputs for others.
+class Turns {
+ public:
+  Turns(const Loop& loop, BodyRunner& body, const Packed& packed, bool goes_on) noexcept
+      : loop_(loop), body_(body), packed_(packed), goes_on_(goes_on) {}
+
+  PlainRefusal run(std::int64_t limit) noexcept {
+    for (; done_ < limit && goes_on_; ++done_) {
+      if (const PlainRefusal none = take_turn()) return none;
+      if (loop_.stacks() && done_ >= loop_.most) return kOverBound;
+      hand_in();
+      if (const PlainRefusal fault = body_.run(0)) return fault;
+      take_out();
+    }
+    for (std::size_t i = loop_.carried; i < loop_.results.results(); ++i) {
+      Planned stacked = loop_.results.planned(i);
+      stacked.shape[0] = done_;
+      packed_.set_extents(i, stacked.shape);
+    }
+    return nullptr;
+  }
+
+ private:
+  void hand_in() const noexcept {
+    *value_of(body_.input(0, 0)).as<std::int64_t>() = done_;
+    *value_of(body_.input(0, 1)).as<std::uint8_t>() = 1;
+    for (std::size_t i = 0; i < loop_.carried; ++i) {
+      const PlainTensor to = value_of(body_.input(0, 2 + i));
+      copy_elements(to.data, packed_.values(i), to.count(), to.dtype);
+    }
+  }
+
+  void take_out() noexcept {
+    goes_on_ = *value_of(body_.output(0, 0)).as<const std::uint8_t>() != 0;
+    for (std::size_t i = 0; i < loop_.results.results(); ++i) {
+      const PlainTensor value = value_of(body_.output(0, 1 + i));
+      const std::int64_t size = value.count() * static_cast<std::int64_t>(size_of(value.dtype));
+      copy_elements(packed_.values(i) + (i < loop_.carried ? 0 : done_ * size), value.data, value.count(), value.dtype);
+    }
+  }
+
+  const Loop& loop_;
+  BodyRunner& body_;
+  const Packed& packed_;
+  bool goes_on_;
+  std::int64_t done_ = 0;
+};
+
+PlainRefusal run_loop(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  Loop loop;
+  if (const PlainRefusal refusal = read_loop(node, loop)) return refusal;
+  BodyRunner* const bodies = runner_of(node);
+  if (bodies == nullptr) return kNoRunner;
+  const auto inputs = node.inputs();
+  const std::size_t own = loop.own_inputs();
+  const Packed packed(loop.results, out.data);
+  for (std::size_t i = 0; i < loop.carried; ++i) packed.put(i, inputs[own + i]);
+  const bool begins = !loop.has_condition || inputs[own - 1].as<const std::uint8_t>()[0] != 0;
+  return Turns(loop, *bodies, packed, begins).run(loop.has_count ? integer_at(inputs[0], 0) : INT64_MAX);
 }
-
-// ---- BodyDense: what a product with a constant becomes in a body
-
-PlainRefusal run_dense(const PlainNode&, const PlainTensor&, std::byte*) noexcept { return "it runs in bodies alone"; }
 
 // ---- TakeResult: one result, by its number
 
@@ -133,9 +128,9 @@ PlainRefusal run_choose(const PlainNode& node, PlainTensor& out, std::byte*) noe
 }
 
 constexpr GenericKernel kKernels[] = {
-    {"Control", run_control, control_scratch, nullptr, control_turns},
+    {"RunIf", run_if, nullptr, nullptr, if_turns},
+    {"RunLoop", run_loop, nullptr, nullptr, loop_turns},
     {"TakeResult", nullptr, nullptr, run_take},
-    {"BodyDense", run_dense},
     {"Choose", nullptr, nullptr, run_choose},
 };
 

@@ -1,6 +1,7 @@
-// The packed results of a node that runs bodies (operators/generic/packed.h), as it writes them.
+// What runs the subgraphs of a node, and its packed results (operators/generic/packed.h), as it writes them.
 #pragma once
 
+#include "sluice/kernels/call.h"
 #include "sluice/operators/generic/packed.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/kernel.h"
@@ -35,6 +36,12 @@ class Packed {
   std::byte* bytes_;
 };
 
-inline constexpr PlainRefusal kWrongWeights = "its weights are not those of its bodies";
+inline constexpr PlainRefusal kNoRunner = "it runs subgraphs, which only a step of a plan can";
+
+inline BodyRunner* runner_of(const PlainNode& node) noexcept { return node.call() == nullptr ? nullptr : node.call()->bodies; }
+
+inline PlainTensor value_of(const Operand& operand) noexcept {
+  return {operand.view.dtype, operand.extents != nullptr ? *operand.extents : operand.shape, operand.view.data};
+}
 
 }  // namespace sluice::kernels::plain

@@ -4,6 +4,8 @@
 #include <array>
 #include <type_traits>
 
+#include "sluice/core/interval.h"
+#include "sluice/core/units.h"
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"

@@ -27,24 +27,6 @@ Operands operands_of(const model::Graph& graph, const model::Node& node) noexcep
 
 bool bounded(const model::Graph& graph, TensorId id) noexcept { return graph.tensor(id).bounded != 0; }
 
-struct NodeOfGraph {
-  const model::Graph& graph;
-  const model::Node& node;
-};
-
-PlainWeight weight_at(const void* context, std::size_t i) noexcept {
-  const auto& of = *static_cast<const NodeOfGraph*>(context);
-  const model::Weight& weight = of.graph.weight(of.node.weights[i]);
-  return {weight.panel_layout, weight.shape, weight.panels, weight.panel_bytes};
-}
-
-std::int64_t turns_of(const PlainOperator& op, const model::Graph& graph, const model::Node& node) noexcept {
-  const NodeOfGraph of{graph, node};
-  const Operands operands = operands_of(graph, node);
-  return generic_kernel(op).weight_turns(PlainNode(op, form_of(node.as<model::PlainAttributes>()), operands.span()),
-                                         {node.weights.size(), weight_at, &of});
-}
-
 }  // namespace
 
 operators::PlainParameters parameters_of(const model::Graph& graph, const model::Node& node) noexcept {
@@ -60,8 +42,10 @@ operators::PlainParameters parameters_of(const model::Graph& graph, const model:
 }
 
 std::int64_t weight_turns(const model::Graph& graph, const model::Node& node) noexcept {
-  const PlainOperator* op = node.weights.empty() ? nullptr : find_plain(node.as<model::PlainAttributes>().op);
-  return op == nullptr || generic_kernel(*op).weight_turns == nullptr ? 0 : std::max<std::int64_t>(turns_of(*op, graph, node), 0);
+  const PlainOperator* op = node.subgraph_count == 0 ? nullptr : find_plain(node.as<model::PlainAttributes>().op);
+  if (op == nullptr || generic_kernel(*op).turns == nullptr) return 0;
+  const Operands operands = operands_of(graph, node);
+  return generic_kernel(*op).turns(PlainNode(*op, form_of(node.as<model::PlainAttributes>()), operands.span()));
 }
 
 bool supports(const model::Graph& graph, const model::Node& node) noexcept {
@@ -69,7 +53,7 @@ bool supports(const model::Graph& graph, const model::Node& node) noexcept {
   const PlainOperator* op = find_plain(attributes.op);
   if (op == nullptr || node.inputs.size() > kMaxInputs) return false;
   const Operands operands = operands_of(graph, node);
-  if (generic_kernel(*op).weight_turns == nullptr ? !node.weights.empty() : turns_of(*op, graph, node) < 0) return false;
+  if (!node.weights.empty() || (generic_kernel(*op).turns != nullptr) != (node.subgraph_count > 0)) return false;
   const model::Tensor& stated = graph.tensor(node.outputs[0]);
   PlainTensor out;
   const PlainRefusal refusal = infer_bound(PlainNode(*op, form_of(attributes), operands.span()), out);

@@ -1,4 +1,4 @@
-// If and Loop whose course is known at run only, products with the weights of their bodies, and their single results.
+// If, Loop and Scan whose course is known at run only, and their single results.
 #include "sluice/operators/generic/control.h"
 
 #include "sluice/operators/guards.h"
@@ -8,23 +8,27 @@ namespace sluice::operators::generic {
 using namespace control;
 namespace {
 
-PlainRefusal infer_control(const PlainNode& node, PlainTensor& out) noexcept {
-  Control<BodyForm> c;
-  if (const PlainRefusal refusal = read_control(node, c)) return refusal;
-  return infer_packed(c, out);
+PlainRefusal infer_if(const PlainNode& node, PlainTensor& out) noexcept {
+  Results results;
+  if (const PlainRefusal refusal = read_results(node, 0, results)) return refusal;
+  if (!node.has(0)) return kMissingInput;
+  if (!is_scalar(node.in(0), DType::kBool)) return kWrongType;
+  return infer_packed(results, out);
 }
 
-// ---- BodyDense: what a product with a constant becomes in a body
+PlainRefusal infer_loop(const PlainNode& node, PlainTensor& out) noexcept {
+  Loop loop;
+  if (const PlainRefusal refusal = read_loop(node, loop)) return refusal;
+  const auto inputs = node.inputs();
+  if (loop.has_count && !is_scalar(inputs[0], DType::kI64)) return kWrongType;
+  if (loop.has_condition && !is_scalar(inputs[loop.own_inputs() - 1], DType::kBool)) return kWrongType;
+  return infer_packed(loop.results, out);
+}
 
-PlainRefusal infer_dense(const PlainNode& node, PlainTensor& out) noexcept {
-  if (!node.has(0) || !node.has(1)) return kMissingInput;
-  const Shape &x = node.in(0).shape, &weight = node.in(1).shape;
-  if (!is_f32(node.in(0).dtype) || !is_f32(node.in(1).dtype)) return kWrongType;
-  if (x.rank() < 1 || weight.rank() != 2) return kWrongRank;
-  if (x.back() != weight[1]) return kWrongShape;
-  out = {DType::kF32, x};
-  out.shape[x.rank() - 1] = weight[0];
-  return nullptr;
+PlainRefusal infer_scan(const PlainNode& node, PlainTensor& out) noexcept {
+  Scan scan;
+  if (const PlainRefusal refusal = read_scan(node, scan)) return refusal;
+  return infer_packed(scan.results, out);
 }
 
 // ---- TakeResult: one result, by its number
@@ -66,15 +70,21 @@ PlainRefusal infer_choose(const PlainNode& node, PlainTensor& out) noexcept {
   return bound_choose(node, out, axes);
 }
 
+// 560, 562 and 570 were nodes whose bodies lay in their arguments (src/operators/subgraphs.cc).
 constexpr PlainOperator kOperators[] = {
-    {560, "Control", "loop:I first:I second:I", infer_control, nullptr, 1, nullptr, false, true},
     {561, "TakeResult", "number:i=0 type:i=0 axes:i=0 shape:I", infer_take, nullptr, 1, bound_take, true},
-    {kBodyDense, "BodyDense", "", infer_dense},
     {kChoose, "Choose", "", infer_choose, nullptr, 1, bound_choose, true},
+    {kRunIf, "RunIf", "results:I", infer_if, nullptr, 1, nullptr, false, true},
+    {kRunLoop, "RunLoop", "loop:I results:I", infer_loop, nullptr, 1, nullptr, false, true},
+};
+
+constexpr PlainOperator kScanOperators[] = {
+    {kRunScan, "RunScan", "what:I inputs:I outputs:I results:I", infer_scan, nullptr, 1, nullptr, false, true},
 };
 
 }  // namespace
 
 std::span<const PlainOperator> control_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> scan_operators() noexcept { return kScanOperators; }
 
 }  // namespace sluice::operators::generic

@@ -31,6 +31,6 @@ std::span<const PlainOperator> extents_operators() noexcept;   // extents.cc    
 std::span<const PlainOperator> sized_operators() noexcept;     // sized.cc        540-549: NonZero, Unique, ...
 std::span<const PlainOperator> suppress_operators() noexcept;  // suppress.cc     550-559: NonMaxSuppression
 std::span<const PlainOperator> control_operators() noexcept;   // control.cc      560-569: If and Loop at run time
-std::span<const PlainOperator> scan_operators() noexcept;      // scan.cc         570-579: Scan
+std::span<const PlainOperator> scan_operators() noexcept;      // control.cc      570-579: Scan
 
 }  // namespace sluice::operators::generic

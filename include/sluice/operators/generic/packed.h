@@ -1,4 +1,4 @@
-// The results of a node that runs bodies (control.h, scan.h). A node has one result, and these have several: they are packed into bytes,
+// The results of a node that runs subgraphs (control.h). A node has one result, and these have several: they are packed into bytes,
 // and a TakeResult node each takes one out.
 //
 //     [results x place][result 0: 8 extents, values][result 1 ...]       each begins at a multiple of 64

@@ -94,9 +94,9 @@ class StepCosts {
     std::vector<WeightId> reads;
     model::weights_read_by(*problem_.graph, node, reads);
     const bool cut = cuts_channels(*problem_.graph, node, kernel);
-    const std::size_t in_step = weight_turns(*problem_.graph, node, kernel) > 0 ? node.weights.size() : 0;
-    Need need{workspace(id, rows, cut), 0};
-    for (std::size_t i = 0; i < in_step; ++i)
+    const std::size_t in_step = weight_turns(*problem_.graph, node, kernel) > 0 ? model::count_own_weights(*problem_.graph, node) : 0;
+    Need need{workspace(id, rows, cut), problem_.kernels.body(id).window};
+    for (std::size_t i = 0; i < in_step && node.subgraph_count == 0; ++i)
       need.weights = std::max(need.weights, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());
     for (std::size_t i = in_step; i < reads.size(); ++i) need.weights += held_bytes(reads[i], cut && i == 0);
     return need;

@@ -13,8 +13,8 @@
 //
 // Nodes of a chain (planner/order/chain.h) are not cut by channels: each of their bands reads the whole weight, which stays until the last one
 // has. A piece that is kept (planner/cut/weight_pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
-// The weights of a node with bodies are held while it runs, as far as they find room; its step reads the others by itself, in each turn,
-// into a window beside its workspace (ADR 0013). Invariants: those of planner/cut/schedule.h.
+// The weights of a node's subgraphs are held while it runs, as far as they find room; the others the plans of the subgraphs bring, turn by
+// turn, into a window beside its workspace (ADR 0047). Invariants: those of planner/cut/schedule.h.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,8 @@ class Cutter {
     std::vector<std::vector<WeightId>> reads(order_.size());
     for (std::size_t p = 0; p < order_.size(); ++p) {
       model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
-      for (std::size_t i = looks_up_in_step(p) ? 1 : 0; i < reads[p].size(); ++i) ++readers_[reads[p][i].index()];
+      for (std::size_t i = looks_up_in_step(p) ? 1 : 0; i < reads[p].size(); ++i)
+        if (!kernels_.held_outside(reads[p][i])) ++readers_[reads[p][i].index()];
     }
     load_resident_segment();
     for (std::size_t p = 0; p < order_.size();) {
@@ -112,7 +113,7 @@ class Cutter {
   /// Is the node's first weight taken slice by slice? Its loads or its workspace may ask for that, or pieces of which some are kept.
   bool sliced(std::size_t position) const {
     const model::Node& node = graph_.node(order_[position]);
-    if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident) return false;
+    if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident || kernels_.held_outside(node.weights[0])) return false;
     if (derives(position)) return true;
     if (!sizes_.may_cut()) return false;
     if (sizes_.turns() > 1 && rule_.hold) return sizes_.held_bytes(0) < graph_.weight(node.weights[0]).bytes.count();
@@ -140,19 +141,19 @@ class Cutter {
     open_ = false;
   }
 
-  /// Of a node with bodies: chooses what is held, in the order of use, and what its step reads by itself.
+  /// Of a node that runs subgraphs: chooses what is held, in the order of use, and what their plans bring.
   void run_bodies(std::size_t position, const std::vector<WeightId>& reads) {
-    const std::size_t own = graph_.node(order_[position]).weights.size();
-    sizes_.begin_bodies(position, reads);
-    std::uint64_t all = 0, least = 0, largest = 0;
+    const std::size_t own = model::count_own_weights(graph_, graph_.node(order_[position]));
+    const std::uint64_t least = kernels_.body(order_[position]).window;
+    sizes_.begin_bodies(position, reads, own);
+    std::uint64_t all = 0, largest = 0;
     std::vector<bool> in_step(reads.size(), false);
     for (std::size_t i = 0; i < own; ++i) {
       const model::Weight& weight = graph_.weight(reads[i]);
       const Interval<std::uint32_t> pieces = pieces_of(reads[i]);
       in_step[i] = !weight.always_resident && (pieces.empty() || !kept(pieces.begin));
-      if (!in_step[i] || first_of(reads, i) < i) continue;
+      if (!in_step[i]) continue;
       all += sizes_.held_region(weight);
-      least = std::max(least, model::least_piece(graph_, weight).count());
       largest = std::max(largest, model::piece_region(weight.bytes).count());
     }
     std::uint64_t room = sizes_.room_of_bodies();
@@ -163,11 +164,6 @@ class Cutter {
       room = rule_.hold ? room - std::min(room, window) : 0;
     }
     for (std::size_t i = 0; i < reads.size(); ++i) {
-      const std::size_t first = first_of(reads, i);
-      if (first < i && i < own) {
-        in_step[i] = in_step[first];
-        continue;
-      }
       if (in_step[i] && room >= sizes_.held_region(graph_.weight(reads[i]))) {
         in_step[i] = false;
         room -= sizes_.held_region(graph_.weight(reads[i]));
@@ -188,14 +184,12 @@ class Cutter {
     schedule_.steps.push_back(step);
   }
 
-  bool runs_bodies(std::size_t position) const {
-    const model::Node& node = graph_.node(order_[position]);
-    return node.op == model::OpKind::kPlain && weight_turns(graph_, node, *kernels_[order_[position].index()]) > 0;
-  }
+  /// Does the node run subgraphs whose plans may bring weights? Within a subgraph they hold what they read.
+  bool runs_bodies(std::size_t position) const { return kernels_.body(order_[position]).window > 0; }
 
-  /// If not all of its table is kept.
+  /// If not all of its table is kept. In a subgraph the loads of each turn bring it.
   bool looks_up_in_step(std::size_t position) const {
-    return !rule_.keeps_all && looks_up(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()]);
+    return !rule_.keeps_all && !kernels_.in_body() && looks_up(graph_, graph_.node(order_[position]), *kernels_[order_[position].index()]);
   }
 
   bool all_kept(WeightId weight) const {
@@ -207,16 +201,12 @@ class Cutter {
 
   /// Of a lookup: its step reads the parts of the table that are asked for, in a window of two of them, or of one.
   void look_up(std::size_t position, const std::vector<WeightId>& reads) {
-    sizes_.begin_bodies(position, reads);
+    sizes_.begin_bodies(position, reads, 1);
     for (std::size_t i = 1; i < reads.size(); ++i) load_whole(position, reads[i]);
     const std::uint64_t least = model::least_piece(graph_, graph_.weight(reads[0])).count();
     std::vector<bool> in_step(reads.size(), false);
     in_step[0] = true;
     add_step_that_reads(position, reads, in_step, rule_.hold && sizes_.room_of_bodies() >= 2 * least ? 2 * least : least);
-  }
-
-  static std::size_t first_of(const std::vector<WeightId>& reads, std::size_t i) {
-    return static_cast<std::size_t>(std::find(reads.begin(), reads.end(), reads[i]) - reads.begin());
   }
 
   /// Brings the weights that it holds, then lists its steps. Where some are read again for each band, or nodes begin in another order,
@@ -295,7 +285,7 @@ class Cutter {
 
   void load_whole(std::size_t position, WeightId w) {
     const model::Weight& weight = graph_.weight(w);
-    if (weight.always_resident) return;
+    if (weight.always_resident || kernels_.held_outside(w)) return;
     const Interval<std::uint32_t> pieces = pieces_of(w);
     if (!pieces.empty() && kept(pieces.begin)) {
       load_of_[w.index()] = load_piece(pieces.begin);

@@ -76,10 +76,10 @@ class SliceSizes {
     beside_ = bytes_beside(reads);
   }
 
-  /// The same for a node whose own weights its bodies read (ADR 0013): what else it reads lies beside them.
-  void begin_bodies(std::size_t position, const std::vector<WeightId>& reads) {
+  /// The same for a node that looks the first `own` of them up, or whose subgraphs read them: what else it reads lies beside them.
+  void begin_bodies(std::size_t position, const std::vector<WeightId>& reads, std::size_t own) {
     position_ = position;
-    beside_ = regions_from(node().weights.size(), reads);
+    beside_ = regions_from(own, reads);
   }
 
   /// What its own weights may take.
@@ -205,7 +205,7 @@ class SliceSizes {
   std::uint64_t regions_from(std::size_t first, const std::vector<WeightId>& reads) const {
     std::uint64_t bytes = 0;
     for (std::size_t i = first; i < reads.size(); ++i)
-      if (!graph_.weight(reads[i]).always_resident) bytes += held_region(graph_.weight(reads[i]));
+      if (!graph_.weight(reads[i]).always_resident && !kernels_.held_outside(reads[i])) bytes += held_region(graph_.weight(reads[i]));
     return bytes;
   }
 

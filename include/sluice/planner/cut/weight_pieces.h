@@ -58,7 +58,7 @@ inline bool looks_up(const model::Graph& graph, const model::Node& node, const k
   return bytes > 0 && bytes * kLookupGain < graph.weight(node.weights[0]).bytes.count();
 }
 
-/// Can the node's steps read its weights by themselves, as often as its bodies want them (ADR 0013)? How often; 0: no.
+/// Can the node's steps, or the plans of its subgraphs (ADR 0047), read its weights, as often as they want them? How often; 0: no.
 inline std::int64_t weight_turns(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
   if (kernel.weight_turns == nullptr || (kernel.pieces_wanted != nullptr && !looks_up(graph, node, kernel))) return 0;
   return kernel.weight_turns(graph, node);
@@ -85,7 +85,7 @@ class PieceCutter {
     std::vector<std::vector<WeightId>> reads(order_.size());
     for (std::size_t p = 0; p < order_.size(); ++p) {
       model::weights_read_by(graph_, graph_.node(order_[p]), reads[p]);
-      const bool lookup = looks_up(graph_, graph_.node(order_[p]), *kernels_[order_[p].index()]);
+      const bool lookup = !kernels_.in_body() && looks_up(graph_, graph_.node(order_[p]), *kernels_[order_[p].index()]);
       if (lookup) looked_up_[reads[p][0].index()] = true;
       for (std::size_t i = lookup ? 1 : 0; i < reads[p].size(); ++i) {  // what a lookup reads of its table is next to nothing
         ++readers_[reads[p][i].index()];
@@ -94,7 +94,7 @@ class PieceCutter {
     }
     for (std::size_t p = 0; p < order_.size(); ++p)
       for (WeightId w : reads[p])
-        if (!graph_.weight(w).always_resident && pieces_.of_weight[w.index()].empty()) add(p, w);
+        if (!graph_.weight(w).always_resident && !kernels_.held_outside(w) && pieces_.of_weight[w.index()].empty()) add(p, w);
     return std::move(pieces_);
   }
 

@@ -14,10 +14,18 @@
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/graph.h"
+#include "sluice/plan/plan.h"
 #include "sluice/planner/order/passing.h"
 #include "sluice/profiler/step_work.h"
 
 namespace sluice::planner {
+
+/// What the subgraphs that a node runs ask of its step (planner/order/bodies.h).
+struct BodyNeed {
+  std::uint64_t arena = 0;   // of the largest plan, where the step holds all their weights
+  std::uint64_t window = 0;  // beyond it, where their plans read what may stream: at least; 0: nothing may
+  double seconds = 0;        // computing in all turns
+};
 
 /// One kernel for each node of a graph, by node index, and what it says of the node's steps.
 class KernelChoice {
@@ -40,7 +48,7 @@ class KernelChoice {
   /// The workspace of a step, with the blocks of passing tensors beside it.
   std::uint64_t workspace_bytes(NodeId id, const kernels::StepExtent& extent) const {
     const kernels::KernelDescriptor& kernel = *kernels_[id.index()];
-    const std::uint64_t own = kernel.workspace == nullptr ? 0 : kernel.workspace(parameters(id), extent).count();
+    const std::uint64_t own = (kernel.workspace == nullptr ? 0 : kernel.workspace(parameters(id), extent).count()) + body(id).arena;
     if (passing_ == nullptr || passing_->touched(id) == 0) return own;
     return own + passing_->room(id, kernel.row_granule, extent.rows, extent.channels);
   }
@@ -49,6 +57,16 @@ class KernelChoice {
   void pass(std::shared_ptr<const Passing> passing) { passing_ = std::move(passing); }
   /// Null: none does.
   const Passing* passing() const noexcept { return passing_.get(); }
+  /// What the node's subgraphs need, of one that runs any.
+  void run_bodies(std::vector<BodyNeed> needs) { bodies_ = std::make_shared<const std::vector<BodyNeed>>(std::move(needs)); }
+  BodyNeed body(NodeId id) const noexcept { return bodies_ == nullptr ? BodyNeed() : (*bodies_)[id.index()]; }
+
+  /// Of a subgraph: what the step that runs it holds, which outlives this. Null: this is none.
+  void lie_in(const plan::Outside* outside) noexcept { outside_ = outside; }
+  bool in_body() const noexcept { return outside_ != nullptr; }
+  bool lies_outside(TensorId id) const noexcept { return outside_ != nullptr && outside_->tensors[id.index()]; }
+  bool held_outside(WeightId id) const noexcept { return outside_ != nullptr && outside_->weights[id.index()]; }
+
   /// What one inference of the graph touches.
   std::uint64_t run_bytes() const noexcept { return run_bytes_; }
   /// A transformed panel, of a kernel that has them.
@@ -61,6 +79,8 @@ class KernelChoice {
   std::vector<std::uint32_t> place_;                                      // of a node's parameters, where its kernel asks for them
   std::shared_ptr<const std::vector<operators::Parameters>> parameters_;  // the copies of a problem share them
   std::shared_ptr<const Passing> passing_;
+  std::shared_ptr<const std::vector<BodyNeed>> bodies_;  // by node; null: none runs any
+  const plan::Outside* outside_ = nullptr;
   std::uint64_t run_bytes_ = 0;
 };
 

@@ -68,6 +68,9 @@ class ViewBuilder {
   }
 
   Views build() {
+    if (kernels_.in_body())  // what is handed in and taken out lies dense
+      for (const auto* ports : {&graph_.inputs, &graph_.outputs})
+        for (const model::Port& port : *ports) forest_.get(forest_.class_of(port.tensor)).needs_dense = true;
     for (NodeId id : order_) alias_reshape(id);
     for (NodeId id : order_) require_dense(id);
     for (NodeId id : order_) place_concat(id);
@@ -79,7 +82,8 @@ class ViewBuilder {
   }
 
  private:
-  bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid(); }
+  /// Bytes that have no block here: a constant's, and what a subgraph captures.
+  bool constant(TensorId t) const noexcept { return graph_.tensor(t).weight.valid() || kernels_.lies_outside(t); }
   bool passes(TensorId t) const noexcept { return kernels_.passing() != nullptr && kernels_.passing()->passes(t); }
   bool lies_apart(TensorId t) const noexcept { return (!apart_.empty() && apart_[t.index()]) || passes(t); }
 

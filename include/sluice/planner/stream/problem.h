@@ -77,6 +77,7 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
     costs.step.push_back(problem.shared->step_seconds(step, [&] {
       return price_step(*problem.graph, problem.kernels, problem.views.order[step.position], step, *problem.profile, problem.threads);
     }));
+    costs.step.back() += problem.kernels.body(problem.views.order[step.position]).seconds;
     costs.step.back() += rereading_seconds(problem, schedule, step, costs.step.back());
     if (!step.prepare) costs.compute += step.alike * costs.step.back();
   }
