@@ -105,8 +105,7 @@ Choice choose_resize(const Graph& graph, const Node& node) {
   if (!one_image(graph, node) || in.back() != graph.tensor(node.outputs[0]).shape.back())
     return {.refused = "resizes images or channels, for which there is no portable kernel"};
   if (a.mode == ResizeMode::kNearest) return {Kernel::kResize};
-  if (type_of(graph, node.outputs[0]) == DType::kF32) return {Kernel::kResizeF32};
-  return {.refused = "integers between others have no portable kernel"};
+  return {node.numeric == NumericClass::kInt8 ? Kernel::kResizeU8 : Kernel::kResizeF32};
 }
 
 Choice choose_pad(const Graph& graph, const Node& node) {
@@ -149,7 +148,7 @@ constexpr Chooser kChoosers[] = {
     {OpKind::kUnary, choose_by_class<Kernel::kTableU8, Kernel::kUnaryF32>},
     {OpKind::kAffine, choose_by_class<Kernel::kUnaryF32, Kernel::kUnaryF32>},
     {OpKind::kBinary, choose_binary},
-    {OpKind::kSoftmax, choose_by_class<Kernel::kSoftmax, Kernel::kSoftmax>},
+    {OpKind::kSoftmax, choose_by_class<Kernel::kSoftmaxU8, Kernel::kSoftmax>},
     {OpKind::kLayerNorm, choose_by_class<Kernel::kLayerNorm, Kernel::kLayerNorm>},
     {OpKind::kQuantize, choose_by_class<Kernel::kQuantize, Kernel::kQuantize>},
     {OpKind::kDequantize, choose_by_class<Kernel::kDequantize, Kernel::kDequantize>},
@@ -224,7 +223,7 @@ Result<Stage> make_stage(const Graph& graph, NodeId id) {
 
 // Stacks are what `scripts/emit-stack --kernels` prints of the portable kernels, each alone and all together.
 const KernelCode& code_of(Kernel kernel) {
-  static constexpr std::array<KernelCode, 28> kCodes = {{
+  static constexpr std::array<KernelCode, 30> kCodes = {{
       {"sluice_read_row", "", "rows.h", {96, 48}},
       {"sluice_read_signed_row", "", "rows.h", {96, 48}},
       {"sluice_run_conv_u8", "sluice_conv_u8", "conv_u8.h", {248, 368}},
@@ -253,6 +252,8 @@ const KernelCode& code_of(Kernel kernel) {
       {"sluice_run_matmul", "sluice_matmul", "matmul.h", {232, 128}},
       {"sluice_run_matmul_u8", "sluice_matmul_u8", "matmul_u8.h", {200, 232}},
       {"sluice_run_attention", "sluice_attention", "attention.h", {408, 432}},
+      {"sluice_run_softmax_u8", "sluice_softmax_u8", "softmax_u8.h", {152, 128}},
+      {"sluice_run_resize_u8", "sluice_resize_u8", "resize_u8.h", {208, 256}},
   }};
   return kCodes[static_cast<std::size_t>(kernel)];
 }

@@ -94,6 +94,8 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
       return border(node, false);
     case Kernel::kSoftmax:
       return braced(num(network_.stages[stage].out.channels), num(kernels::softmax_parameters(graph_, node).log ? 1 : 0));
+    case Kernel::kSoftmaxU8:
+      return softmax_u8(stage, node);
     case Kernel::kLayerNorm:
       return layer_norm(stage, node);
     case Kernel::kConcat:
@@ -103,7 +105,8 @@ Result<std::string> ParameterWriter::initialiser(std::size_t stage, const Node& 
     case Kernel::kResize:
       return resize(stage, node);
     case Kernel::kResizeF32:
-      return resize_f32(stage, node);
+    case Kernel::kResizeU8:
+      return resize_between(stage, node);
     case Kernel::kPad:
       return pad(stage, node);
     case Kernel::kCopy:
@@ -243,6 +246,13 @@ Result<std::string> ParameterWriter::table_u8(std::size_t stage, const Node& nod
   return braced(table, num(network_.stages[stage].out.channels));
 }
 
+Result<std::string> ParameterWriter::softmax_u8(std::size_t stage, const Node& node) {
+  constexpr std::int64_t kEntries = 256;
+  const operators::IntegerSoftmaxParameters p = integer::softmax_parameters(graph_, node);
+  SLUICE_ASSIGN_OR_RETURN(const std::string table, plain_weight<float>(stage, node, 0, "exponentials", kEntries));
+  return braced(table, num(network_.stages[stage].out.channels), range_of(p.range), c_float(p.steps));
+}
+
 Result<std::string> ParameterWriter::unary_f32(std::size_t stage, const Node& node) {
   const std::int64_t channels = network_.stages[stage].out.channels;
   if (node.op == model::OpKind::kUnary)
@@ -345,15 +355,20 @@ std::string ParameterWriter::join(std::size_t stage, const Node& node) {
   return braced(array(stage, "lengths", lengths), unsigned_num(turn));
 }
 
-std::string ParameterWriter::resize_f32(std::size_t stage, const Node& node) {
-  const operators::ResizeParameters p = kernels::resize_parameters(graph_, node);
+std::string ParameterWriter::resize_between(std::size_t stage, const Node& node) {
+  const operators::IntegerResizeParameters p = integer::resize_parameters(graph_, node);
+  const bool integers = node.numeric == model::NumericClass::kInt8;
   const Shape &in = graph_.tensor(node.inputs[0]).shape, &out = graph_.tensor(node.outputs[0]).shape;
   const auto taps = [&](int axis, const char* places_name, const char* weights_name) {
     std::vector<std::uint16_t> places;
     std::vector<float> weights;
     int count = 1;
     for (std::int64_t i = 0; i < out[axis]; ++i) {
-      const kernels::ResizeTaps of_position = kernels::resize_taps(p, in, out, axis, i);
+      kernels::ResizeTaps of_position = kernels::resize_taps(p.resize, in, out, axis, i);
+      if (integers) {
+        const kernels::LinearTaps two = kernels::linear_taps(p.resize, in, out, axis, i);
+        of_position = {2, {two.source[0], two.source[1]}, {two.weight[0], two.weight[1]}};
+      }
       count = of_position.count;
       for (std::size_t tap = 0; tap < static_cast<std::size_t>(count); ++tap) {
         places.push_back(static_cast<std::uint16_t>(of_position.source[tap]));
@@ -363,7 +378,8 @@ std::string ParameterWriter::resize_f32(std::size_t stage, const Node& node) {
     return braced(array(stage, places_name, places), array(stage, weights_name, weights), num(count));
   };
   const std::string rows = taps(1, "rows", "row_weights"), pixels = taps(2, "pixels", "pixel_weights");
-  return braced(rows, pixels, num(out.back()));
+  if (!integers) return braced(rows, pixels, num(out.back()));
+  return braced(rows, pixels, num(out.back()), range_of(p.range), num(p.zero_in), c_float(p.scale_in), c_float(p.scale));
 }
 
 std::string ParameterWriter::resize(std::size_t stage, const Node& node) {

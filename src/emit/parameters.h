@@ -35,6 +35,7 @@ class ParameterWriter {
   Result<std::string> conv_u8(std::size_t stage, const model::Node& node);
   Result<std::string> conv_f32(std::size_t stage, const model::Node& node);
   Result<std::string> table_u8(std::size_t stage, const model::Node& node);
+  Result<std::string> softmax_u8(std::size_t stage, const model::Node& node);
   Result<std::string> unary_f32(std::size_t stage, const model::Node& node);
   Result<std::string> binary(std::size_t stage, const model::Node& node);
   Result<std::string> layer_norm(std::size_t stage, const model::Node& node);
@@ -44,7 +45,7 @@ class ParameterWriter {
   std::string concat(std::size_t stage, const model::Node& node);
   std::string join(std::size_t stage, const model::Node& node);
   std::string resize(std::size_t stage, const model::Node& node);
-  std::string resize_f32(std::size_t stage, const model::Node& node);
+  std::string resize_between(std::size_t stage, const model::Node& node);
   std::string pad(std::size_t stage, const model::Node& node);
   std::string attention(const model::Node& node);
   std::string copy(std::size_t stage, const model::Node& node);

@@ -87,7 +87,7 @@ struct DraftNode {
   ValueId output;
   std::optional<PanelValues> panels;
   std::vector<float> bias;                  // kConv, kConvTranspose, kDense, kRecurrent; kAffine, kLayerNorm: the shift
-  std::vector<float> scale;                 // kAffine, kLayerNorm; kRecurrent: the peepholes
+  std::vector<float> scale;                 // kAffine, kLayerNorm; kRecurrent: the peepholes; kSoftmax of the class int8: its table
   std::optional<IntegerProducts> integers;  // kInt8 with panels
   std::vector<std::uint8_t> table;          // kUnary of the class int8
   std::optional<ByteScale> sums;            // kInt8 with a residual: what the sums are rounded to before it is added

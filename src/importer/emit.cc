@@ -399,6 +399,8 @@ class Emitter {
       }
     }
     if (node.op == OpKind::kAffine || node.op == OpKind::kLayerNorm) add_scale_and_shift(node, made.weights);
+    if (node.op == OpKind::kSoftmax && !node.scale.empty())
+      made.weights.push_back(add_values(node.name + ":exponentials", node.scale, static_cast<std::int64_t>(node.scale.size())));
     if (node.op == OpKind::kRecurrent && !node.scale.empty())
       made.weights.push_back(add_values(node.name + ":peepholes", node.scale, static_cast<std::int64_t>(node.scale.size())));
     if (!node.table.empty()) made.weights.push_back(add_values(node.name + ":table", node.table, 256, DType::kU8));

@@ -22,12 +22,6 @@ Status validate_unary(const Graph& graph, const Node& node) {
   return check.integer() ? validate_table(check) : check.same_shape<std::monostate>(0);
 }
 
-AxisRelations relate_table(const Graph&, const Node&, std::size_t) noexcept {
-  AxisRelations axes(1);
-  axes[0] = any();  // the input's values say which
-  return axes;
-}
-
 Status validate_affine(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   SLUICE_RETURN_IF_ERROR(check.same_shape<std::monostate>(2));
@@ -93,7 +87,7 @@ constexpr OperatorDefinition kUnary = {
     .validate = validate_unary,
     .infer = infer_same,
     .relate_input = relate_same,
-    .relate_weight = relate_table,
+    .relate_weight = relate_looked_up,
 };
 
 constexpr OperatorDefinition kBinary = {

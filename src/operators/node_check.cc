@@ -161,6 +161,12 @@ AxisRelations relate_panels(const Graph& graph, const Node& node, std::size_t we
   return axes;
 }
 
+AxisRelations relate_looked_up(const Graph&, const Node&, std::size_t) noexcept {
+  AxisRelations axes(1);
+  axes[0] = any();
+  return axes;
+}
+
 AxisRelations relate_channels(const Graph& graph, const Node& node, std::size_t) noexcept {
   AxisRelations axes(1);
   axes[0] = same(shape_of_output(graph, node).rank() - 1);

@@ -108,6 +108,8 @@ AxisRelations relate_same(const Graph& graph, const Node& node, std::size_t inpu
 AxisRelations relate_along_last(const Graph& graph, const Node& node, std::size_t input) noexcept;
 /// weights[0] in panels, a lane for each channel of the output, summed over depth and taps; then plain weights with a value a channel.
 AxisRelations relate_panels(const Graph& graph, const Node& node, std::size_t weight) noexcept;
+/// A weight of which the input's values say what is read.
+AxisRelations relate_looked_up(const Graph& graph, const Node& node, std::size_t weight) noexcept;
 /// Plain weights with a value for each channel of the output.
 AxisRelations relate_channels(const Graph& graph, const Node& node, std::size_t weight) noexcept;
 

@@ -9,7 +9,18 @@ namespace {
 
 constexpr std::int64_t kMaxLrnSize = 1 << 16;
 
-Status validate_softmax(const Graph& graph, const Node& node) { return NodeCheck(graph, node).same_shape<SoftmaxAttributes>(0); }
+/// Of integers, with a table of exponentials (parameters/integer.h).
+Status validate_softmax(const Graph& graph, const Node& node) {
+  constexpr std::int64_t kExponentials = 256;
+  const NodeCheck check(graph, node);
+  if (!check.integer()) return check.same_shape<SoftmaxAttributes>(0);
+  const auto* a = check.attributes<SoftmaxAttributes>();
+  if (a == nullptr || a->log) return check.invalid("G2: a softmax of integers has its attributes, and gives no logarithms");
+  SLUICE_RETURN_IF_ERROR(check.operands(1, 1));
+  SLUICE_RETURN_IF_ERROR(check.integers());
+  SLUICE_RETURN_IF_ERROR(check.plain_f32(node.weights[0], kExponentials));
+  return check.inferred("G2: input and output differ in shape");
+}
 
 std::uint64_t softmax_flops(const Graph&, const Node&) noexcept { return 20; }
 
@@ -52,10 +63,12 @@ constexpr OperatorDefinition kSoftmax = {
     .kind = OpKind::kSoftmax,
     .attributes = kAlternative<SoftmaxAttributes>,
     .in_place = InPlace::kFirst,
+    .integers = Integers::kSome,
     .in_bands = true,
     .validate = validate_softmax,
     .infer = infer_same,
     .relate_input = relate_along_last,
+    .relate_weight = relate_looked_up,
     .flops_per_output = softmax_flops,
 };
 

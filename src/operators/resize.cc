@@ -7,6 +7,14 @@
 namespace sluice::operators {
 namespace {
 
+/// Integers are blended in images, along rows and columns alone.
+Status validate_blend(const NodeCheck& check, const ResizeAttributes& a) {
+  const Shape &in = check.input(0).shape, &out = check.output().shape;
+  const bool images = in.rank() == 4 && in[0] == out[0] && in[3] == out[3] && a.scale[0] == 1.0f && a.scale[3] == 1.0f;
+  if (images && a.mode == ResizeMode::kLinear) return {};
+  return check.invalid("G2: integers are resized to the nearest, or linearly along rows and columns of images");
+}
+
 /// The extent that a scale gives may have been rounded either way.
 Status validate(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
@@ -14,7 +22,7 @@ Status validate(const Graph& graph, const Node& node) {
   if (a == nullptr) return check.invalid("G2: a resize has its attributes");
   SLUICE_RETURN_IF_ERROR(check.moved());
   SLUICE_RETURN_IF_ERROR(check.f32_or_integers());
-  if (check.integer() && a->mode != ResizeMode::kNearest) return check.invalid("G2: of integers only the nearest are taken");
+  if (check.integer() && a->mode != ResizeMode::kNearest) SLUICE_RETURN_IF_ERROR(validate_blend(check, *a));
   if (!std::isfinite(a->cubic_a)) return check.invalid("G2: a number is not finite");
   for (int axis = 0; axis < check.input(0).shape.rank(); ++axis) {
     const float scale = a->scale[static_cast<std::size_t>(axis)];

@@ -98,6 +98,7 @@ void add_elements(const Asked& asked, StepWork& work) noexcept {
     work.variant = static_cast<std::uint16_t>(pool->kind);
   } else if (asked.node.op == OpKind::kResize) {
     if (const auto* resize = asked.as<operators::ResizeParameters>()) work.variant = static_cast<std::uint16_t>(resize->mode);
+    if (const auto* bytes = asked.as<operators::IntegerResizeParameters>()) work.variant = static_cast<std::uint16_t>(bytes->resize.mode);
   } else if (asked.node.op == OpKind::kTranspose) {
     if (const auto* transpose = asked.as<operators::TransposeParameters>()) work.variant = moves_innermost(*transpose, rank) ? 1 : 0;
   } else if (asked.node.op == OpKind::kPlain) {

@@ -167,6 +167,48 @@ TEST_CASE("nearest resizing of integers: extents, roundings, channels") {
         }
 }
 
+TEST_CASE("linear resizing of integers: extents, coordinates, channels, scales") {
+  std::mt19937 random(5);
+  for (const auto coordinates : {ResizeCoordinates::kAsymmetric, ResizeCoordinates::kHalfPixel, ResizeCoordinates::kAlignCorners})
+    for (const std::int64_t channels : {1, 3, 16, 31, 64, 70, 130})
+      for (const auto& [height, width] : {std::pair{10, 14}, {3, 5}, {7, 21}, {5, 9}, {1, 1}}) {
+        const std::array<float, 4> scale{1, static_cast<float>(height) / 5.0f, static_cast<float>(width) / 7.0f, 1};
+        Problem p = integer_node(model::OpKind::kResize, model::ResizeAttributes{.mode = ResizeMode::kLinear,
+                                                                                 .coordinates = coordinates,
+                                                                                 .scale = {scale[0], scale[1], scale[2], scale[3]}});
+        add_integer_input(p, Shape{2, 5, 7, channels}, {0.02f, 3}, Drawn::kAll, random);
+        set_output(p, Shape{2, height, width, channels}, DType::kU8, channels % 2 == 0 ? Quantised{0.02f, 3} : Quantised{0.013f, 100});
+        check_all(p, {{}, {.threads = 2, .pixel_gap = 3}});
+      }
+}
+
+TEST_CASE("softmax of integers: lengths, tables, ranges") {
+  std::mt19937 random(6);
+  for (const std::int64_t length : {1, 2, 3, 10, 47, 48, 49, 65, 200, 1000})
+    for (const float scale : {0.01f, 0.1f, 1.5f}) {
+      std::vector<float> table;
+      for (int i = 0; i < 256; ++i) table.push_back(std::exp(static_cast<float>(i - 255) * scale + 30.0f));
+      for (const Shape& shape : {Shape{5, length}, Shape{2, 3, 7, length}}) {
+        Problem p = integer_node(model::OpKind::kSoftmax, model::SoftmaxAttributes{});
+        add_integer_input(p, shape, {scale, 3}, Drawn::kAll, random);
+        add_plain_values(p, DType::kF32, table);
+        set_output(p, shape, DType::kU8, length % 2 == 0 ? Quantised{1.0f / 256, 0} : Quantised{0.0013f, 20});
+        check_all(p, {{}, {.rows = 2, .pixel_gap = 5, .row_gap = 3}, {.rows = 1, .threads = 2}, {.threads = 2, .in_place = 0}});
+      }
+    }
+}
+
+TEST_CASE("softmax of integers takes a table without sense") {
+  std::mt19937 random(7);
+  for (const float value : {0.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), -1.0f}) {
+    Problem p = integer_node(model::OpKind::kSoftmax, model::SoftmaxAttributes{});
+    add_integer_input(p, Shape{3, 100}, {0.1f, 3}, Drawn::kAll, random);
+    add_plain_values(p, DType::kF32, std::vector<float>(256, value));
+    set_output(p, Shape{3, 100}, DType::kU8, {1.0f / 256, 0});
+    check_all(p, {{}});
+  }
+}
+
 TEST_CASE("nearest resizing of integers moves them") {
   Problem p = integer_node(model::OpKind::kResize, model::ResizeAttributes{.mode = ResizeMode::kNearest,
                                                                            .coordinates = ResizeCoordinates::kAsymmetric,

@@ -353,11 +353,11 @@ bool RandomNet::resize(std::size_t value) {
   Ints shape = in.shape;
   for (std::size_t a = 2; a < 4; ++a) shape[a] = chance(60) ? shape[a] * 2 : between(1, 20);
   if (count_of(shape) > kMostElements) return false;
-  const std::string mode = bytes_ || chance(50) ? "nearest" : chance(70) ? "linear" : "cubic";
+  const std::string mode = chance(50) ? "nearest" : bytes_ || chance(70) ? "linear" : "cubic";
   const std::string transform = one_of<std::string>({"half_pixel", "asymmetric", "align_corners"});
   made(node("Resize", {value}, {"", "", ints(shape)},
             {attribute("mode", mode.c_str()), attribute("coordinate_transformation_mode", transform.c_str())}),
-       shape, in.spread, bytes_ ? &in.linear : nullptr);
+       shape, in.spread, bytes_ && mode == "nearest" ? &in.linear : nullptr);
   return true;
 }
 

@@ -289,6 +289,16 @@ std::vector<Case> cases() {
          b.node("Identity", {b.pair("r", kIn)}, {"y"});
        },
        OpKind::kResize, 0.02f},
+      {"Resize between neighbours",
+       [](QdqBuilder& b) {
+         b.initializer(tensor("scales", {4}, Floats{1, 1, 2, 1.7f}));
+         b.node("Resize", {b.pair("x", kIn), "", "scales"}, {"r"}, {attribute("mode", "linear")});
+         b.node("Identity", {b.pair("r", kOut)}, {"y"});
+       },
+       OpKind::kResize},
+      {"Softmax", one("Softmax", {attribute("axis", std::int64_t{1})}, kIn, {1.0f / 256, 0}), OpKind::kSoftmax, 1.0f / 256},
+      {"Softmax, signed", one("Softmax", {attribute("axis", std::int64_t{3})}, kSignedIn, {1.0f / 256, -128, true}), OpKind::kSoftmax,
+       1.0f / 256},
   };
 }
 

@@ -81,6 +81,8 @@ enum class Kernel : std::uint8_t {
   kMatMul,
   kMatMulU8,
   kAttention,
+  kSoftmaxU8,
+  kResizeU8,
 };
 
 /// Rows of the network's input, from outside.

@@ -76,7 +76,7 @@ inline constexpr KernelId kConvDirectFourBits{202};
 inline constexpr KernelId kConvTransposedEightBits{203};
 inline constexpr KernelId kConvTransposedFourBits{204};
 inline constexpr KernelId kEmbeddingQuantised{205};
-inline constexpr KernelId kIntegerPointwise{206};  // the class int8: 206 to 217
+inline constexpr KernelId kIntegerPointwise{206};  // the class int8: 206 to 219
 inline constexpr KernelId kIntegerDirect{207};
 inline constexpr KernelId kIntegerDepthwise{208};
 inline constexpr KernelId kIntegerDense{209};
@@ -88,6 +88,8 @@ inline constexpr KernelId kIntegerDequantize{214};
 inline constexpr KernelId kIntegerMatMul{215};
 inline constexpr KernelId kIntegerResize{216};
 inline constexpr KernelId kIntegerGrouped{217};  // groups with N/g < 16
+inline constexpr KernelId kIntegerSoftmax{218};
+inline constexpr KernelId kIntegerResizeLinear{219};
 }  // namespace kernel_id
 
 constexpr KernelId offset_id(KernelId base, int n) noexcept { return static_cast<KernelId>(static_cast<int>(base) + n); }

@@ -4,13 +4,8 @@
 #define SLUICE_PORTABLE_RESIZE_F32_H
 
 #include "sluice/portable/fma.h"
+#include "sluice/portable/resize_taps.h"
 #include "sluice/portable/rows.h"
-
-typedef struct sluice_taps {
-  const uint16_t* places; /* of the input, `count` for each position of the output */
-  const float* weights;
-  uint8_t count;
-} sluice_taps;
 
 typedef struct sluice_resize_f32 {
   sluice_taps rows, pixels;

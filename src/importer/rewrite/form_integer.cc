@@ -9,6 +9,8 @@
 // Nodes over reals stay where they are, reading reals that Dequantize nodes make; `compact` removes those that nobody reads any more.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -55,6 +57,18 @@ struct Target {
   ByteScale scale;
 };
 
+/// exp((i - 255) * scale) for each byte i, times what leaves a sum of so many of them, and its product with the output's steps, below the
+/// largest float.
+std::vector<float> exponentials(float scale, std::int64_t count) {
+  constexpr double kRoom = 5;
+  constexpr int kLast = 255;
+  const float most = std::numeric_limits<float>::max() / static_cast<float>(count);
+  const double shift = std::max(0.0, std::log(static_cast<double>(most)) - kRoom) / static_cast<double>(scale);
+  std::vector<float> values;
+  for (int i = 0; i <= kLast; ++i) values.push_back(static_cast<float>(std::exp((i - kLast + shift) * static_cast<double>(scale))));
+  return values;
+}
+
 class FormInteger {
  public:
   explicit FormInteger(Draft& draft) : draft_(draft), uses_(draft), done_(draft.nodes.size(), false) { source_.swap(draft.nodes); }
@@ -71,7 +85,7 @@ class FormInteger {
     if (const auto scale = byte_scale_of(draft_, node)) return is_quantise(node) ? place_quantise(n, *scale) : place_dequantise(n, *scale);
     if (move(node) || multiply(node) || multiply_activations(node)) return;
     note_function(node);
-    if (combine(node) || average(node)) return;
+    if (combine(node) || average(node) || blend(node) || normalise(node)) return;
     push(node);
   }
 
@@ -408,6 +422,35 @@ class FormInteger {
     const auto bytes = bytes_of(node.inputs[0]);
     const auto target = bytes ? target_of(node.output) : std::nullopt;
     if (!target || std::get_if<model::PoolAttributes>(&node.attributes)->window.taps() > operators::kMostAveragedBytes) return false;
+    node.inputs = {*bytes};
+    push_rounded(std::move(node), *target);
+    return true;
+  }
+
+  /// Images that are resized linearly, in rows and columns; the nearest is movement.
+  bool blend(DraftNode node) {
+    const auto* resize = std::get_if<model::ResizeAttributes>(&node.attributes);
+    if (resize == nullptr || resize->mode != model::ResizeMode::kLinear) return false;
+    const Shape &in = draft_.value(node.inputs[0]).shape, &out = draft_.value(node.output).shape;
+    for (int axis = 0; axis < 2; ++axis)
+      if (in.rank() != 4 || in[axis] != out[axis] || resize->scale[static_cast<std::size_t>(axis)] != 1.0f) return false;
+    const auto bytes = bytes_of(node.inputs[0]);
+    const auto target = bytes ? target_of(node.output, false) : std::nullopt;
+    if (!target) return false;
+    node.inputs = {*bytes};
+    push_rounded(std::move(node), *target);
+    return true;
+  }
+
+  /// Softmax.
+  bool normalise(DraftNode node) {
+    const auto* softmax = std::get_if<model::SoftmaxAttributes>(&node.attributes);
+    if (softmax == nullptr || softmax->log) return false;
+    const auto bytes = bytes_of(node.inputs[0]);
+    const auto target = bytes ? target_of(node.output, false) : std::nullopt;
+    if (!target) return false;
+    node.scale = exponentials(scale_of(*bytes).scale, draft_.value(node.output).shape[node.axis]);
+    if (!std::isfinite(node.scale.back() * std::floor(1.0f / target->scale.scale))) return false;
     node.inputs = {*bytes};
     push_rounded(std::move(node), *target);
     return true;

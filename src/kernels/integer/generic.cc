@@ -230,8 +230,9 @@ void dequantize(const KernelCall& call) noexcept {
   });
 }
 
-void resize(const KernelCall& call) noexcept {
-  const auto& a = call.parameters<operators::ResizeParameters>();
+namespace {
+
+void resize_nearest(const KernelCall& call, const operators::ResizeParameters& a) noexcept {
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   const int last = out.shape.rank() - 1;
   for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
@@ -244,6 +245,45 @@ void resize(const KernelCall& call) noexcept {
       index[static_cast<std::size_t>(last)] = resize_taps(a, in.shape, out.shape, last, c).source[0];
       out.view.at<std::uint8_t>(row, pixel)[c] = *reinterpret_cast<const std::uint8_t*>(address(in, index));
     }
+  });
+}
+
+void resize_linear(const KernelCall& call, const operators::IntegerResizeParameters& p) noexcept {
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  for_pixels(call, [&](std::int64_t row, std::int64_t x) {
+    const LinearTaps rows = linear_taps(p.resize, in.shape, out.shape, 1, row % out.shape[1]);
+    const LinearTaps columns = linear_taps(p.resize, in.shape, out.shape, 2, x);
+    const std::int64_t image = row / out.shape[1] * in.shape[1];
+    for (std::int64_t c = 0; c < out.view.channels; ++c) {
+      float sum = 0.0f;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const auto byte = in.view.at<const std::uint8_t>(image + rows.source[i / 2], columns.source[i % 2])[c];
+        const float part = columns.weight[i % 2] * rows.weight[i / 2] * to_real(byte, p.zero_in, p.scale_in);
+        sum = i == 0 ? part : sum + part;
+      }
+      out.view.at<std::uint8_t>(row, x)[c] = to_u8(sum / p.scale, p.range);
+    }
+  });
+}
+
+}  // namespace
+
+void resize(const KernelCall& call) noexcept {
+  const auto& p = call.parameters<operators::IntegerResizeParameters>();
+  p.resize.mode == ResizeMode::kLinear ? resize_linear(call, p) : resize_nearest(call, p.resize);
+}
+
+void softmax(const KernelCall& call) noexcept {
+  const auto& p = call.parameters<operators::IntegerSoftmaxParameters>();
+  const auto* table = reinterpret_cast<const float*>(call.weights[0].data);
+  const RowView& out = call.outputs[0].view;
+  for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
+    const auto* in = same_pixel<std::uint8_t>(call.inputs[0].view, out, row, pixel);
+    const std::uint8_t most = *std::max_element(in, in + out.channels);
+    float sum = 0.0f;
+    for (std::int64_t c = 0; c < out.channels; ++c) sum += table[255 - most + in[c]];
+    for (std::int64_t c = 0; c < out.channels; ++c)
+      out.at<std::uint8_t>(row, pixel)[c] = to_u8(table[255 - most + in[c]] * p.steps / sum, p.range);
   });
 }
 

@@ -13,6 +13,7 @@ void table(const KernelCall& call) noexcept;
 void binary(const KernelCall& call) noexcept;
 void quantize(const KernelCall& call) noexcept;
 void dequantize(const KernelCall& call) noexcept;
-void resize(const KernelCall& call) noexcept;  // nearest
+void resize(const KernelCall& call) noexcept;  // nearest, and linear of images
+void softmax(const KernelCall& call) noexcept;
 
 }  // namespace sluice::kernels::integer::generic

@@ -16,6 +16,7 @@ constexpr TileTable table_for(DotIsa isa) {
           .largest = run_largest,
           .mean = run_mean,
           .binary = run_binary,
+          .blend = run_blend,
           .look_up = run_look_up,
           .quantize = run_quantize,
           .dequantize = run_dequantize};

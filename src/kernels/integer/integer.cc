@@ -14,6 +14,7 @@
 #include "src/kernels/integer/matrix.h"
 #include "src/kernels/integer/parameters.h"
 #include "src/kernels/integer/resize.h"
+#include "src/kernels/integer/softmax.h"
 #include "src/kernels/resolve.h"
 
 namespace sluice::kernels {
@@ -58,8 +59,10 @@ bool ends(const Graph& graph, const Node& node) noexcept {
   return has_type(graph, node.inputs[0], DType::kU8) && has_type(graph, node.outputs[0], DType::kF32);
 }
 
-bool resizes_nearest(const Graph& graph, const Node& node) noexcept {
-  return all_are_u8(graph, node) && node.as<model::ResizeAttributes>().mode == ResizeMode::kNearest;
+/// Nearest, or linear of images (what else is resized linearly has no class int8).
+bool resizes(const Graph& graph, const Node& node) noexcept {
+  if (!all_are_u8(graph, node) || node.as<model::ResizeAttributes>().mode == ResizeMode::kCubic) return false;
+  return node.as<model::ResizeAttributes>().mode == ResizeMode::kNearest || graph.tensor(node.outputs[0]).shape.rank() == 4;
 }
 
 std::uint32_t none_in_place(const Graph&, const Node&) noexcept { return 0; }
@@ -112,8 +115,10 @@ constexpr std::array kGeneric = {
         {"integer/generic_binary", all_are_u8, full_shape_inputs}),
     generic<OpKind::kQuantize, integer::quantize_parameters, integer::generic::quantize>({"integer/generic_quantize", begins}),
     generic<OpKind::kDequantize, integer::dequantize_parameters, integer::generic::dequantize>({"integer/generic_dequantize", ends}),
-    generic<OpKind::kResize, resize_parameters, integer::generic::resize>(
-        {"integer/generic_resize", resizes_nearest, none_in_place, false, false}),
+    generic<OpKind::kResize, integer::resize_parameters, integer::generic::resize>(
+        {"integer/generic_resize", resizes, none_in_place, false, false}),
+    generic<OpKind::kSoftmax, integer::softmax_parameters, integer::generic::softmax>(
+        {"integer/generic_softmax", all_are_u8, full_shape_inputs}),
 };
 
 // ---- the fast ones
@@ -147,8 +152,9 @@ bool pool_fits(const Graph& graph, const Node& node) noexcept {
   return all_are_u8(graph, node) && integer::takes_window(node.as<model::PoolAttributes>().window);
 }
 
+template <ResizeMode kMode>
 bool image_fits(const Graph& graph, const Node& node) noexcept {
-  return resizes_nearest(graph, node) &&
+  return resizes(graph, node) && node.as<model::ResizeAttributes>().mode == kMode &&
          integer::resizes_images(resize_parameters(graph, node), graph.tensor(node.inputs[0]).shape, graph.tensor(node.outputs[0]).shape);
 }
 
@@ -182,13 +188,13 @@ constexpr KernelDescriptor resize_kernel() noexcept {
   KernelDescriptor kernel = generic_of(OpKind::kResize);
   kernel.id = kernel_id::kIntegerResize;
   kernel.name = "integer/resize";
-  kernel.supports = image_fits;
-  kernel.resolve = if_built<kernel_id::kIntegerResize, resolve_as<resize_parameters, entry_for_any<integer::run_resize_step>>>();
+  kernel.supports = image_fits<ResizeMode::kNearest>;
+  kernel.resolve = if_built<kernel_id::kIntegerResize, resolve_as<integer::resize_parameters, entry_for_any<integer::run_resize_step>>>();
   kernel.workspace = workspace_of<integer::resize_workspace>;
   return kernel;
 }
 
-constexpr std::size_t kFastKernels = 12;
+constexpr std::size_t kFastKernels = 14;
 
 constexpr std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kernels() noexcept {
   std::array<KernelDescriptor, kFastKernels + kGeneric.size()> kernels = {
@@ -212,6 +218,11 @@ constexpr std::array<KernelDescriptor, kFastKernels + kGeneric.size()> make_kern
       fast<kernel_id::kIntegerDequantize, integer::dequantize_parameters, integer::run_dequantize_step>("integer/dequantize",
                                                                                                         OpKind::kDequantize, ends),
       resize_kernel(),
+      with_workspace<integer::resize_linear_workspace>(
+          fast<kernel_id::kIntegerResizeLinear, integer::resize_parameters, integer::run_resize_linear_step>(
+              "integer/resize_linear", OpKind::kResize, image_fits<ResizeMode::kLinear>)),
+      fast<kernel_id::kIntegerSoftmax, integer::softmax_parameters, integer::run_softmax_step>("integer/softmax", OpKind::kSoftmax,
+                                                                                               all_are_u8),
   };
   std::copy(kGeneric.begin(), kGeneric.end(), kernels.begin() + kFastKernels);
   return kernels;

@@ -1,5 +1,7 @@
 #include "src/kernels/integer/parameters.h"
 
+#include <cmath>
+
 #include "src/kernels/integer/rounding.h"
 #include "src/kernels/resolve.h"
 
@@ -92,6 +94,15 @@ operators::IntegerMatMulParameters matmul_parameters(const Graph& graph, const N
 operators::IntegerPoolParameters pool_parameters(const Graph& graph, const Node& node) noexcept {
   const Scale in = scale_of(graph, node.inputs[0]), out = scale_of(graph, node.outputs[0]);
   return {kernels::pool_parameters(graph, node), range_of(graph, node), in.zero, in.scale / out.scale};
+}
+
+operators::IntegerSoftmaxParameters softmax_parameters(const Graph& graph, const Node& node) noexcept {
+  return {range_of(graph, node), std::floor(1.0f / scale_of(graph, node.outputs[0]).scale)};
+}
+
+operators::IntegerResizeParameters resize_parameters(const Graph& graph, const Node& node) noexcept {
+  const Scale in = scale_of(graph, node.inputs[0]);
+  return {kernels::resize_parameters(graph, node), range_of(graph, node), in.zero, in.scale, scale_of(graph, node.outputs[0]).scale};
 }
 
 operators::IntegerTableParameters table_parameters(const Graph&, const Node&) noexcept { return {}; }

@@ -10,6 +10,8 @@ operators::IntegerConvolutionParameters convolution_parameters(const model::Grap
 operators::IntegerDenseParameters dense_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerMatMulParameters matmul_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerPoolParameters pool_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::IntegerSoftmaxParameters softmax_parameters(const model::Graph& graph, const model::Node& node) noexcept;
+operators::IntegerResizeParameters resize_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerTableParameters table_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerBinaryParameters binary_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::IntegerBorderParameters quantize_parameters(const model::Graph& graph, const model::Node& node) noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/weighted/blocks.h"
@@ -46,12 +47,12 @@ bool resizes_images(const operators::ResizeParameters& p, const Shape& in, const
   return out.rank() == 4 && keeps_extent(p, in, out, 0) && keeps_extent(p, in, out, 3);
 }
 
-Bytes resize_workspace(const operators::ResizeParameters& p, const StepExtent&) noexcept {
-  return Bytes(static_cast<std::uint64_t>(p.out_columns) * sizeof(std::int64_t));
+Bytes resize_workspace(const operators::IntegerResizeParameters& p, const StepExtent&) noexcept {
+  return Bytes(static_cast<std::uint64_t>(p.resize.out_columns) * sizeof(std::int64_t));
 }
 
 void run_resize_step(const KernelCall& call) noexcept {
-  const auto& p = call.parameters<operators::ResizeParameters>();
+  const auto& p = call.parameters<operators::IntegerResizeParameters>().resize;
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   auto* const columns = reinterpret_cast<std::int64_t*>(call.workspace);
   for (std::int64_t x = 0; x < out.view.pixels; ++x) columns[x] = resize_taps(p, in.shape, out.shape, 2, x).source[0] * in.view.pixel_pitch;
@@ -73,6 +74,50 @@ void run_resize_step(const KernelCall& call) noexcept {
       else
         copy(in.view.at<const std::byte>(source), columns, bytes, out.view.pixels, to, out.view.pixel_pitch);
       before = source;
+    }
+  });
+}
+
+namespace {
+
+/// The sources of a column, as distances from the begin of a row.
+struct Column {
+  std::int64_t from[2];
+  float weights[2];
+};
+
+}  // namespace
+
+Bytes resize_linear_workspace(const operators::IntegerResizeParameters& p, const StepExtent&) noexcept {
+  return Bytes(static_cast<std::uint64_t>(p.resize.out_columns) * sizeof(Column));
+}
+
+void run_resize_linear_step(const KernelCall& call, const TileTable& table) noexcept {
+  const auto& p = call.parameters<operators::IntegerResizeParameters>();
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  auto* const columns = reinterpret_cast<Column*>(call.workspace);
+  for (std::int64_t x = 0; x < out.view.pixels; ++x) {
+    const LinearTaps taps = linear_taps(p.resize, in.shape, out.shape, 2, x);
+    new (columns + x)
+        Column{{taps.source[0] * in.view.pixel_pitch, taps.source[1] * in.view.pixel_pitch}, {taps.weight[0], taps.weight[1]}};
+  }
+  const std::int64_t parts = std::min<std::int64_t>(call.rows.size(), 4 * thread_count(call));
+  for_each_unit(call, parts, [&](std::int64_t part, int) noexcept {
+    const RowRange rows = even_part(call.rows, part, parts);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      const LinearTaps taps = linear_taps(p.resize, in.shape, out.shape, 1, row % out.shape[1]);
+      const std::int64_t image = row / out.shape[1] * in.shape[1];
+      const auto* first = in.view.at<const std::uint8_t>(image + taps.source[0]);
+      const auto* second = in.view.at<const std::uint8_t>(image + taps.source[1]);
+      for (std::int64_t x = 0; x < out.view.pixels; ++x) {
+        const Column& column = columns[x];
+        BlendRun run{.channels = out.view.channels};
+        for (std::size_t i = 0; i < 4; ++i) {
+          run.from[i] = (i < 2 ? first : second) + column.from[i % 2];
+          run.weights[i] = column.weights[i % 2] * taps.weight[i / 2];
+        }
+        table.blend(p, run, out.view.at<std::uint8_t>(row, x));
+      }
     }
   });
 }

@@ -107,6 +107,33 @@ void run_binary(const operators::IntegerBinaryParameters& p, ByteStream a, ByteS
   }
 }
 
+void run_blend(const operators::IntegerResizeParameters& p, const BlendRun& run, std::uint8_t* out) noexcept {
+  const V::Sums zero = V::set_sum(p.zero_in);
+  const V::Reals scale_in = V::set(p.scale_in);
+  const Divisor scale = divisor_of(p.scale);
+  const V::PackedRange range = V::packed_range(p.range);
+  V::Reals weights[4];
+  for (int i = 0; i < 4; ++i) weights[i] = V::set(run.weights[i]);
+  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
+    const std::int64_t live = run.channels - c;
+    const std::uint8_t* from[4] = {run.from[0] + c, run.from[1] + c, run.from[2] + c, run.from[3] + c};
+    std::uint8_t last[4][kChunk];
+    for (int i = 0; i < 4 && live < kChunk; ++i) {
+      __builtin_memset(last[i], 0, kChunk);
+      from[i] = static_cast<const std::uint8_t*>(__builtin_memcpy(last[i], from[i], static_cast<std::size_t>(live)));
+    }
+    V::Sums integers[4];
+    SLUICE_UNROLL
+    for (int v = 0; v < 4; ++v) {
+      V::Reals sum = V::times(weights[0], real(from[0], v, zero, scale_in));
+      SLUICE_UNROLL
+      for (int i = 1; i < 4; ++i) sum = V::add(sum, V::times(weights[i], real(from[i], v, zero, scale_in)));
+      integers[v] = V::packable(divide(sum, scale));
+    }
+    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), out + c, live);
+  }
+}
+
 void run_look_up(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out, std::int64_t n) noexcept {
   for (std::int64_t i = 0; i < n; ++i) out[i] = table[in[i]];
 }

@@ -93,6 +93,13 @@ struct WindowRun {
   float multiplier = 1.0f;
 };
 
+/// Channels of one output pixel of a linear resize: four pixels, each times its weight (IntegerResizeParameters).
+struct BlendRun {
+  const std::uint8_t* from[4];
+  float weights[4];
+  std::int64_t channels = 0;
+};
+
 /// The inner loops of one instruction set. Runs are values that follow each other; `out` may be an input.
 struct TileTable {
   DotIsa isa = DotIsa::kScalar;
@@ -104,6 +111,7 @@ struct TileTable {
   void (*mean)(const WindowRun& run, std::uint8_t* out) noexcept = nullptr;
   void (*binary)(const operators::IntegerBinaryParameters& p, ByteStream a, ByteStream b, std::uint8_t* out,
                  std::int64_t n) noexcept = nullptr;
+  void (*blend)(const operators::IntegerResizeParameters& p, const BlendRun& run, std::uint8_t* out) noexcept = nullptr;
   void (*look_up)(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out, std::int64_t n) noexcept = nullptr;
   void (*quantize)(const operators::IntegerBorderParameters& p, const float* in, std::uint8_t* out, std::int64_t n) noexcept = nullptr;
   void (*dequantize)(const operators::IntegerBorderParameters& p, const std::uint8_t* in, float* out, std::int64_t n) noexcept = nullptr;

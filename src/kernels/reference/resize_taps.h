@@ -89,4 +89,21 @@ inline ResizeTaps resize_taps(const operators::ResizeParameters& a, const Shape&
   return taps;
 }
 
+/// The two sources of an output index where bytes are resized linearly, and their weights: the distances to the other one. Both are a half
+/// where the sources are one, on the last element of an axis; so an axis that keeps its extent has two as well.
+struct LinearTaps {
+  std::array<std::int64_t, 2> source{};
+  std::array<float, 2> weight{};
+};
+
+inline LinearTaps linear_taps(const operators::ResizeParameters& a, const Shape& in, const Shape& out, int axis, std::int64_t i) noexcept {
+  const float scale = a.scale[static_cast<std::size_t>(axis)];
+  const float x = scale == 1.0f ? static_cast<float>(i) : resize_coordinate(a.coordinates, i, in[axis], out[axis], scale);
+  const std::int64_t last = in[axis] - 1;
+  const float place = std::fmax(0.0f, std::fmin(x, static_cast<float>(last)));
+  const std::int64_t first = std::min(static_cast<std::int64_t>(place), last), second = std::min(first + 1, last);
+  if (first == second) return {{first, second}, {0.5f, 0.5f}};
+  return {{first, second}, {std::fabs(place - static_cast<float>(second)), std::fabs(place - static_cast<float>(first))}};
+}
+
 }  // namespace sluice::kernels

@@ -13,6 +13,7 @@
 #include "sluice/core/activation.h"
 #include "sluice/core/window.h"
 #include "sluice/operators/parameters/elementwise.h"
+#include "sluice/operators/parameters/movement.h"
 #include "sluice/operators/parameters/parameters.h"
 #include "sluice/operators/parameters/weighted.h"
 
@@ -116,6 +117,25 @@ struct IntegerBinaryParameters {
   float scale = 1.0f;
 };
 
+/// Softmax of a line whose largest byte is `most`, with the table of 256 floats that is the weight:
+///
+///     e_i = table[255 - most + x_i]           exp((x_i - most) * scale), times a factor that is the same for all
+///     y_i = u8(e_i * steps / sum of e)        one chain of additions, in the order of the line
+struct IntegerSoftmaxParameters {
+  IntegerRange range;
+  float steps = 1.0f;  // of the output that make 1, a whole number
+};
+
+/// Nearest: bytes as they are. Linear, of images: what the four neighbours stand for, each times its weight (kernels/reference/resize_taps.h),
+/// added one after the other, then u8(sum / scale).
+struct IntegerResizeParameters {
+  ResizeParameters resize;
+  IntegerRange range;
+  std::uint8_t zero_in = 0;
+  float scale_in = 1.0f;
+  float scale = 1.0f;
+};
+
 /// A table follows from the weight: out = table[in].
 struct IntegerTableParameters {};
 
@@ -129,6 +149,7 @@ static_assert(kIsParameters<IntegerConvolutionParameters> && offsetof(IntegerCon
 static_assert(kIsParameters<IntegerDenseParameters> && offsetof(IntegerDenseParameters, weighted) == 0);
 static_assert(kIsParameters<IntegerMatMulParameters>);
 static_assert(kIsParameters<IntegerPoolParameters> && kIsParameters<IntegerBinaryParameters>);
+static_assert(kIsParameters<IntegerSoftmaxParameters> && kIsParameters<IntegerResizeParameters>);
 static_assert(kIsParameters<IntegerTableParameters> && kIsParameters<IntegerBorderParameters>);
 
 }  // namespace sluice::operators
