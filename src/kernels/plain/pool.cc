@@ -7,7 +7,9 @@
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/pool_lines.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::pool;
@@ -39,8 +41,6 @@ void take_greater(const T* values, std::int64_t step, std::int64_t count, T* to)
   const auto take = [=](std::int64_t apart) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = to[i] < values[i * apart] ? values[i * apart] : to[i];
   };
-  if constexpr (std::is_same_v<T, float>)
-    if (step == 1) return elementwise::run_table(active_isa()).binary(BinaryFunction::kMax, {.values = to}, {.values = values}, to, count);
   step == 1 ? take(1) : step == 2 ? take(2) : take(step);
 }
 
@@ -110,25 +110,6 @@ void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows&
         }
         to += rows.size() * out_w;
       }
-}
-
-template <class T>
-void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, std::byte* scratch) noexcept {
-  const PlainTensor& x = node.in(0);
-  if (node.result() == 0) return run_max_values<T>(x, out, with_rows(w), reinterpret_cast<T*>(scratch));
-  const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
-  Glances glances;
-  for (std::int64_t image = 0; image < images; ++image) {
-    const T* from = x.as<const T>() + image * inputs;
-    for (std::int64_t at = 0; at < outputs; ++at) {
-      generic::Greatest<T> greatest;
-      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap)
-        if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
-      const std::int64_t place = greatest.place();
-      out.as<std::int64_t>()[image * outputs + at] =
-          image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
-    }
-  }
 }
 
 /// Outputs of a row that are summed at once.
@@ -220,90 +201,141 @@ void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w,
   }
 }
 
-/// The mean of a part of a row of outputs: the sum of each row of taps, then the sum of the rows (generic::Mean).
-class MeansOfPart {
+/// Pools of f32, a row of outputs at a time, by the loops of pool_lines.h.
+class RowPool {
  public:
-  MeansOfPart(const Windows& w, Interval<std::int64_t> part, bool padding) noexcept
-      : w_(w), last_(static_cast<std::size_t>(w.axes - 1)), part_(part), inner_(part), padding_(padding) {
-    for (std::int64_t i = part.begin; i < part.end; ++i)
-      terms_[static_cast<std::size_t>(i - part.begin)] = terms_along(w, last_, i, padding);
-    const Interval<std::int64_t> least = taken_by(w, 0), most = taken_by(w, w.kernel[last_] - 1);
-    inner_.begin = std::clamp(least.begin, part.begin, part.end);
-    inner_.end = std::clamp(most.end, inner_.begin, part.end);
+  RowPool(const PlainTensor& x, const PlainTensor& out, const Windows& w) noexcept
+      : x_(x), out_(out), w_(w), outer_(w), last_(static_cast<std::size_t>(w.axes - 1)), inner_(taken_by(w, 0)) {
+    --outer_.axes;
+    inner_.end = std::max(inner_.begin, taken_by(w, w.kernel[last_] - 1).end);
   }
 
-  void add(const float* values, float* sums, Glances& glances) const noexcept {
-    if (glances.over(part_.size() * w_.kernel[last_])) return;
-    add_outputs({part_.begin, inner_.begin}, values, sums);
-    const float* const first = values + inner_.begin * w_.stride[last_] - w_.before[last_];
-    add_inner(first, sums + (inner_.begin - part_.begin), inner_.size());
-    add_outputs({inner_.end, part_.end}, values, sums);
+  /// First the greatest value of each column of the rows that a row of outputs meets, then along these. `best` has room for a row.
+  void greatest(float* best) noexcept {
+    constexpr float kLeast = -std::numeric_limits<float>::infinity();
+    each_row([&](float*) { std::fill_n(best, w_.in[last_], kLeast); },
+             [&](const PoolRows& rows, float*) { run(table_.keep_greatest, rows, best, w_.in[last_]); },
+             [&](std::int64_t, float* to) {
+               const float* const columns = best;
+               std::fill_n(to, w_.out[last_], kLeast);
+               run_along(table_.keep_greatest, {.rows = &columns, .count = 1}, to);
+             });
   }
 
-  void finish(std::int64_t row, const float* sums, float* to) const noexcept {
-    std::int64_t terms = 1;
-    for (std::size_t a = last_; a-- > 0; row /= w_.out[a]) terms *= terms_along(w_, a, row % w_.out[a], padding_);
-    for (std::int64_t i = 0; i < part_.size(); ++i)
-      to[i] = sums[i] / static_cast<float>(std::max<std::int64_t>(terms * terms_[static_cast<std::size_t>(i)], 1));
+  /// The sum of each row of taps, then the sum of the rows (generic::Mean).
+  void mean(bool padding) noexcept {
+    each_row([&](float* to) { std::fill_n(to, w_.out[last_], 0.0f); },
+             [&](const PoolRows& rows, float* to) { run_along(table_.add_sums, rows, to); },
+             [&](std::int64_t row, float* to) {
+               std::int64_t terms = 1;
+               for (std::size_t a = last_; a-- > 0; row /= w_.out[a]) terms *= terms_along(w_, a, row % w_.out[a], padding);
+               for (std::int64_t i = 0; i < w_.out[last_]; ++i) {
+                 if (i == inner_.begin) i += divide(to + i, inner_.size(), terms * w_.kernel[last_]);
+                 if (i < w_.out[last_]) divide(to + i, 1, terms * terms_along(w_, last_, i, padding));
+               }
+             });
   }
 
  private:
-  /// Outputs some of whose taps may lie outside the input.
-  void add_outputs(Interval<std::int64_t> outputs, const float* values, float* sums) const noexcept {
-    for (std::int64_t i = outputs.begin; i < outputs.end; ++i) {
-      float sum = 0.0f;
-      for (std::int64_t k = 0; k < w_.kernel[last_]; ++k) {
-        const std::int64_t at = i * w_.stride[last_] - w_.before[last_] + k * w_.dilation[last_];
-        if (at >= 0 && at < w_.in[last_]) sum += values[at];
+  using Loop = void (*)(const PoolRows&, float*, std::int64_t) noexcept;
+
+  /// For each row of outputs: `begin(to)`, `add(rows, to)` with the rows of the input that its taps meet, some at a time, `finish(row, to)`.
+  template <class Begin, class Add, class Finish>
+  void each_row(const Begin& begin, const Add& add, const Finish& finish) noexcept {
+    const std::int64_t rows = outer_.outputs(), taps = outer_.taps(), in_w = w_.in[last_];
+    std::array<const float*, kMostPoolRows> met;
+    const auto* from = x_.as<const float>();
+    auto* to = out_.as<float>();
+    for (std::int64_t image = 0; image < x_.shape[0] * x_.shape[1]; ++image, from += w_.inputs())
+      for (std::int64_t row = 0; row < rows; ++row, to += w_.out[last_]) {
+        begin(to);
+        RowsOfTaps places(outer_, row);
+        for (std::int64_t tap = 0; tap < taps;) {
+          PoolRows of_tap{.rows = met.data()};
+          for (; tap < taps && of_tap.count < kMostPoolRows; ++tap)
+            if (const std::int64_t place = places.next(); place >= 0) met[static_cast<std::size_t>(of_tap.count++)] = from + place * in_w;
+          if (glances_.over(kMostPoolRows)) return;
+          add(of_tap, to);
+        }
+        finish(row, to);
       }
-      sums[i - part_.begin] += sum;
-    }
   }
 
-  /// Outputs whose taps all lie inside, the first tap of the first at `values`.
-  void add_inner(const float* values, float* sums, std::int64_t count) const noexcept {
-    const std::int64_t kernel = w_.kernel[last_], step = w_.stride[last_];
-    const bool follow = w_.dilation[last_] == 1;
-    if (follow && kernel == 2 && step == 2) return add_few<2, 2>(values, sums, count);
-    if (follow && kernel == 3 && step == 2) return add_few<3, 2>(values, sums, count);
-    if (follow && kernel == 3 && step == 1) return add_few<3, 1>(values, sums, count);
-    std::array<float, kPartOfRow> row_sums;
-    std::fill_n(row_sums.data(), count, 0.0f);
-    for (std::int64_t k = 0; k < kernel; ++k, values += w_.dilation[last_]) {
-      const auto add = [&](std::int64_t apart) {
-        for (std::int64_t i = 0; i < count; ++i) row_sums[static_cast<std::size_t>(i)] += values[i * apart];
-      };
-      step == 1 ? add(1) : step == 2 ? add(2) : add(step);
-    }
-    for (std::int64_t i = 0; i < count; ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
+  /// All taps along the rows: of outputs at a border those that lie inside.
+  void run_along(Loop loop, PoolRows rows, float* to) noexcept {
+    rows.step = w_.stride[last_];
+    rows.dilation = w_.dilation[last_];
+    const auto at_border = [&](Interval<std::int64_t> outputs) {
+      for (std::int64_t i = outputs.begin; i < outputs.end; ++i) {
+        const std::int64_t first = i * rows.step - w_.before[last_];
+        const std::int64_t outside = first >= 0 ? 0 : ceil_div(-first, rows.dilation);
+        rows.first = first + outside * rows.dilation;
+        rows.taps = rows.first >= w_.in[last_] ? 0 : ceil_div(w_.in[last_] - rows.first, rows.dilation);
+        rows.taps = std::min(rows.taps, w_.kernel[last_] - outside);
+        if (rows.taps > 0) run(loop, rows, to + i, 1);
+      }
+    };
+    at_border({0, inner_.begin});
+    at_border({inner_.end, w_.out[last_]});
+    rows.first = inner_.begin * rows.step - w_.before[last_];
+    rows.taps = w_.kernel[last_];
+    run(loop, rows, to + inner_.begin, inner_.size());
   }
 
-  template <int kTaps, int kStep>
-  static void add_few(const float* values, float* sums, std::int64_t count) noexcept {
-    for (std::int64_t i = 0; i < count; ++i) {
-      float sum = 0.0f;
-      for (int k = 0; k < kTaps; ++k) sum += values[i * kStep + k];
-      sums[i] += sum;
-    }
+  /// Some outputs at a time, so that the run can end between them.
+  void run(Loop loop, PoolRows rows, float* to, std::int64_t n) noexcept {
+    const std::int64_t operations = std::max<std::int64_t>(1, rows.count * rows.taps);
+    const std::int64_t some = std::max<std::int64_t>(kMostLanes, Glances::kWork / operations);
+    for (std::int64_t i = 0; i < n && !glances_.over(std::min(some, n - i) * operations / 4); i += some, rows.first += some * rows.step)
+      loop(rows, to + i, std::min(some, n - i));
   }
 
+  /// Returns `count`.
+  std::int64_t divide(float* to, std::int64_t count, std::int64_t terms) const noexcept {
+    const auto divisor = static_cast<float>(std::max<std::int64_t>(terms, 1));
+    elementwise::run_table(active_isa()).binary(BinaryFunction::kDiv, {.values = to}, {.values = &divisor, .step = 0}, to, count);
+    return count;
+  }
+
+  const PlainTensor& x_;
+  const PlainTensor& out_;
   const Windows& w_;
-  std::size_t last_;
-  Interval<std::int64_t> part_, inner_;
-  bool padding_;
-  std::array<std::int64_t, kPartOfRow> terms_;  // along the last axis
+  Windows outer_;  // all axes but the last
+  const std::size_t last_;
+  Interval<std::int64_t> inner_;  // outputs along the last axis all of whose taps lie inside
+  const PoolTable& table_ = pool_table(active_isa());
+  Glances glances_;
 };
 
-void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
-  const bool padding = node.integer(6) != 0;
-  sum_by_rows<float>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return MeansOfPart(w, part, padding); });
+template <class T>
+void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, std::byte* scratch) noexcept {
+  const PlainTensor& x = node.in(0);
+  if (node.result() == 0) {
+    if constexpr (std::is_same_v<T, float>)
+      return RowPool(x, out, w).greatest(reinterpret_cast<float*>(scratch));
+    else
+      return run_max_values<T>(x, out, with_rows(w), reinterpret_cast<T*>(scratch));
+  }
+  const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
+  Glances glances;
+  for (std::int64_t image = 0; image < images; ++image) {
+    const T* from = x.as<const T>() + image * inputs;
+    for (std::int64_t at = 0; at < outputs; ++at) {
+      generic::Greatest<T> greatest;
+      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap)
+        if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
+      const std::int64_t place = greatest.place();
+      out.as<std::int64_t>()[image * outputs + at] =
+          image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
+    }
+  }
 }
 
 void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
   const PlainTensor& x = node.in(0);
   const auto last = static_cast<std::size_t>(w.axes - 1);
   const bool one_channel = x.shape[1] == 1 && w.dilation[last] == 1;
-  if (!one_channel || w.kernel[last] < generic::kLeastOfLanes) return run_means_by_rows(node, out, w);
+  if (!one_channel || w.kernel[last] < generic::kLeastOfLanes) return RowPool(x, out, w).mean(node.integer(6) != 0);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   const std::int64_t row = w.kernel[last];
   Glances glances;
@@ -356,12 +388,13 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
   sum_by_rows<double>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return PowersOfPart{w, part, power}; });
 }
 
-/// The greatest values of some rows' columns.
+/// The greatest values of some rows' columns; of f32 of one row.
 std::uint64_t max_scratch(const PlainNode& node) noexcept {
   Windows w;
   if (node.result() != 0 || !windows_of(node, w)) return 0;
   w = with_rows(w);
-  return static_cast<std::uint64_t>(rows_at_once(w) * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
+  const std::int64_t rows = is_f32(node.in(0).dtype) ? 1 : rows_at_once(w);
+  return static_cast<std::uint64_t>(rows * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
 }
 
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
