@@ -4,12 +4,10 @@
 #include <array>
 #include <type_traits>
 
-#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
-#include "src/kernels/plain/pool_lines.h"
+#include "src/kernels/plain/pool_rows.h"
 #include "src/kernels/plain/table.h"
-#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::pool;
@@ -26,14 +24,6 @@ std::int64_t column_major(const Windows& w, std::int64_t place) noexcept {
   for (int a = w.axes - 1; a >= 0; --a) result = result * w.in[static_cast<std::size_t>(a)] + index[static_cast<std::size_t>(a)];
   return result;
 }
-
-/// Outputs along axis `a` that tap `k` of it lies inside the input for.
-Interval<std::int64_t> taken_by(const Windows& w, std::size_t a, std::int64_t k) noexcept {
-  const std::int64_t shift = k * w.dilation[a] - w.before[a], step = w.stride[a], in = w.in[a], out = w.out[a];
-  return {shift >= 0 ? 0 : std::min(out, ceil_div(-shift, step)), shift >= in ? 0 : std::min(out, (in - 1 - shift) / step + 1)};
-}
-/// The same along the last axis.
-Interval<std::int64_t> taken_by(const Windows& w, std::int64_t k) noexcept { return taken_by(w, static_cast<std::size_t>(w.axes - 1), k); }
 
 /// Each output takes the greater of what it is and its value.
 template <class T>
@@ -133,54 +123,13 @@ void add_row_of_taps(const Windows& w, const float* from, Interval<std::int64_t>
   }
 }
 
-/// Along one axis: how many taps of output `at` lie inside the input, or inside what is padded too.
-std::int64_t terms_along(const Windows& w, std::size_t a, std::int64_t at, bool padding) noexcept {
-  const std::int64_t first = at * w.stride[a] - w.before[a], end = w.in[a] + (padding ? w.after[a] : 0);
-  const std::int64_t before = padding || first >= 0 ? 0 : std::min(w.kernel[a], ceil_div(-first, w.dilation[a]));
-  const std::int64_t inside = first >= end ? 0 : std::min(w.kernel[a], ceil_div(end - first, w.dilation[a]));
-  return std::max<std::int64_t>(inside - before, 0);
-}
-
-/// The rows of the input that the taps of one row of outputs meet, without a division for each of them.
-class RowsOfTaps {
- public:
-  /// Over all axes but the last, for output `row` of them.
-  RowsOfTaps(const Windows& outer, std::int64_t row) noexcept : outer_(outer) {
-    for (int axis = outer.axes; axis-- > 0;) {
-      const auto a = static_cast<std::size_t>(axis);
-      first_[a] = row % outer.out[a] * outer.stride[a] - outer.before[a];
-      row /= outer.out[a];
-    }
-  }
-  /// The place of the tap, in rows of the input, or -1; then the next tap's turn.
-  std::int64_t next() noexcept {
-    std::int64_t place = 0;
-    bool inside = true;
-    for (std::size_t a = 0; a < static_cast<std::size_t>(outer_.axes); ++a) {
-      const std::int64_t at = first_[a] + tap_[a] * outer_.dilation[a];
-      inside = inside && at >= 0 && at < outer_.in[a];
-      place = place * outer_.in[a] + at;
-    }
-    for (int axis = outer_.axes; axis-- > 0;) {
-      const auto a = static_cast<std::size_t>(axis);
-      if (++tap_[a] < outer_.kernel[a]) break;
-      tap_[a] = 0;
-    }
-    return inside ? place : -1;
-  }
-
- private:
-  const Windows& outer_;
-  Extents first_{}, tap_{};
-};
-
 /// Outputs by sums over their rows of taps, a part of a row of outputs at a time: `of_part(part)` gives what then adds each row of the
 /// input that taps meet, `add(values, sums, glances)`, and ends in `finish(row, sums, to)`. Ends early where the run does.
 template <class Sum, class OfPart>
 void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w, const OfPart& of_part) noexcept {
   Windows outer = w;  // all axes but the last
   const auto last = static_cast<std::size_t>(--outer.axes);
-  const std::int64_t out_w = w.out[last], rows = outer.outputs(), taps = outer.taps();
+  const std::int64_t out_w = w.out[last], rows = outer.outputs();
   std::array<Sum, kPartOfRow> sums;
   Glances glances;
   for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
@@ -188,124 +137,18 @@ void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w,
     const auto row_of = of_part(part);
     const auto* from = x.as<const float>();
     auto* to = out.as<float>() + first;
+    RowsOfTaps places(outer);
     for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
-      for (std::int64_t row = 0; row < rows; ++row, to += out_w) {
+      for (std::int64_t row = 0; row < rows; ++row, to += out_w, places.next_row()) {
         std::fill_n(sums.data(), part.size(), Sum());
-        RowsOfTaps places(outer, row);
-        for (std::int64_t tap = 0; tap < taps; ++tap) {
+        for (std::int64_t place = places.next(); place >= 0; place = places.next()) {
           if (glances.over(1)) return;
-          if (const std::int64_t place = places.next(); place >= 0) row_of.add(from + place * w.in[last], sums.data(), glances);
+          row_of.add(from + place * w.in[last], sums.data(), glances);
         }
         row_of.finish(row, sums.data(), to);
       }
   }
 }
-
-/// Pools of f32, a row of outputs at a time, by the loops of pool_lines.h.
-class RowPool {
- public:
-  RowPool(const PlainTensor& x, const PlainTensor& out, const Windows& w) noexcept
-      : x_(x), out_(out), w_(w), outer_(w), last_(static_cast<std::size_t>(w.axes - 1)), inner_(taken_by(w, 0)) {
-    --outer_.axes;
-    inner_.end = std::max(inner_.begin, taken_by(w, w.kernel[last_] - 1).end);
-  }
-
-  /// First the greatest value of each column of the rows that a row of outputs meets, then along these. `best` has room for a row.
-  void greatest(float* best) noexcept {
-    constexpr float kLeast = -std::numeric_limits<float>::infinity();
-    each_row([&](float*) { std::fill_n(best, w_.in[last_], kLeast); },
-             [&](const PoolRows& rows, float*) { run(table_.keep_greatest, rows, best, w_.in[last_]); },
-             [&](std::int64_t, float* to) {
-               const float* const columns = best;
-               std::fill_n(to, w_.out[last_], kLeast);
-               run_along(table_.keep_greatest, {.rows = &columns, .count = 1}, to);
-             });
-  }
-
-  /// The sum of each row of taps, then the sum of the rows (generic::Mean).
-  void mean(bool padding) noexcept {
-    each_row([&](float* to) { std::fill_n(to, w_.out[last_], 0.0f); },
-             [&](const PoolRows& rows, float* to) { run_along(table_.add_sums, rows, to); },
-             [&](std::int64_t row, float* to) {
-               std::int64_t terms = 1;
-               for (std::size_t a = last_; a-- > 0; row /= w_.out[a]) terms *= terms_along(w_, a, row % w_.out[a], padding);
-               for (std::int64_t i = 0; i < w_.out[last_]; ++i) {
-                 if (i == inner_.begin) i += divide(to + i, inner_.size(), terms * w_.kernel[last_]);
-                 if (i < w_.out[last_]) divide(to + i, 1, terms * terms_along(w_, last_, i, padding));
-               }
-             });
-  }
-
- private:
-  using Loop = void (*)(const PoolRows&, float*, std::int64_t) noexcept;
-
-  /// For each row of outputs: `begin(to)`, `add(rows, to)` with the rows of the input that its taps meet, some at a time, `finish(row, to)`.
-  template <class Begin, class Add, class Finish>
-  void each_row(const Begin& begin, const Add& add, const Finish& finish) noexcept {
-    const std::int64_t rows = outer_.outputs(), taps = outer_.taps(), in_w = w_.in[last_];
-    std::array<const float*, kMostPoolRows> met;
-    const auto* from = x_.as<const float>();
-    auto* to = out_.as<float>();
-    for (std::int64_t image = 0; image < x_.shape[0] * x_.shape[1]; ++image, from += w_.inputs())
-      for (std::int64_t row = 0; row < rows; ++row, to += w_.out[last_]) {
-        begin(to);
-        RowsOfTaps places(outer_, row);
-        for (std::int64_t tap = 0; tap < taps;) {
-          PoolRows of_tap{.rows = met.data()};
-          for (; tap < taps && of_tap.count < kMostPoolRows; ++tap)
-            if (const std::int64_t place = places.next(); place >= 0) met[static_cast<std::size_t>(of_tap.count++)] = from + place * in_w;
-          if (glances_.over(kMostPoolRows)) return;
-          add(of_tap, to);
-        }
-        finish(row, to);
-      }
-  }
-
-  /// All taps along the rows: of outputs at a border those that lie inside.
-  void run_along(Loop loop, PoolRows rows, float* to) noexcept {
-    rows.step = w_.stride[last_];
-    rows.dilation = w_.dilation[last_];
-    const auto at_border = [&](Interval<std::int64_t> outputs) {
-      for (std::int64_t i = outputs.begin; i < outputs.end; ++i) {
-        const std::int64_t first = i * rows.step - w_.before[last_];
-        const std::int64_t outside = first >= 0 ? 0 : ceil_div(-first, rows.dilation);
-        rows.first = first + outside * rows.dilation;
-        rows.taps = rows.first >= w_.in[last_] ? 0 : ceil_div(w_.in[last_] - rows.first, rows.dilation);
-        rows.taps = std::min(rows.taps, w_.kernel[last_] - outside);
-        if (rows.taps > 0) run(loop, rows, to + i, 1);
-      }
-    };
-    at_border({0, inner_.begin});
-    at_border({inner_.end, w_.out[last_]});
-    rows.first = inner_.begin * rows.step - w_.before[last_];
-    rows.taps = w_.kernel[last_];
-    run(loop, rows, to + inner_.begin, inner_.size());
-  }
-
-  /// Some outputs at a time, so that the run can end between them.
-  void run(Loop loop, PoolRows rows, float* to, std::int64_t n) noexcept {
-    const std::int64_t operations = std::max<std::int64_t>(1, rows.count * rows.taps);
-    const std::int64_t some = std::max<std::int64_t>(kMostLanes, Glances::kWork / operations);
-    for (std::int64_t i = 0; i < n && !glances_.over(std::min(some, n - i) * operations / 4); i += some, rows.first += some * rows.step)
-      loop(rows, to + i, std::min(some, n - i));
-  }
-
-  /// Returns `count`.
-  std::int64_t divide(float* to, std::int64_t count, std::int64_t terms) const noexcept {
-    const auto divisor = static_cast<float>(std::max<std::int64_t>(terms, 1));
-    elementwise::run_table(active_isa()).binary(BinaryFunction::kDiv, {.values = to}, {.values = &divisor, .step = 0}, to, count);
-    return count;
-  }
-
-  const PlainTensor& x_;
-  const PlainTensor& out_;
-  const Windows& w_;
-  Windows outer_;  // all axes but the last
-  const std::size_t last_;
-  Interval<std::int64_t> inner_;  // outputs along the last axis all of whose taps lie inside
-  const PoolTable& table_ = pool_table(active_isa());
-  Glances glances_;
-};
 
 template <class T>
 void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, std::byte* scratch) noexcept {
@@ -388,12 +231,12 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
   sum_by_rows<double>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return PowersOfPart{w, part, power}; });
 }
 
-/// The greatest values of some rows' columns; of f32 of one row.
+/// The greatest values of some rows' columns.
 std::uint64_t max_scratch(const PlainNode& node) noexcept {
   Windows w;
   if (node.result() != 0 || !windows_of(node, w)) return 0;
   w = with_rows(w);
-  const std::int64_t rows = is_f32(node.in(0).dtype) ? 1 : rows_at_once(w);
+  const std::int64_t rows = is_f32(node.in(0).dtype) ? RowPool::kHeldRows : rows_at_once(w);
   return static_cast<std::uint64_t>(rows * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
 }
 

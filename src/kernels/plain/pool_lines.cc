@@ -78,7 +78,7 @@ HWY_INLINE V fold_taps(const PoolRows& rows, const float* from, std::int64_t cou
 /// Outputs [i, i + count), at most a vector of them.
 template <class Fold, int kStep, bool kWhole>
 HWY_INLINE void fold_vector(const PoolRows& rows, float* to, std::int64_t i, std::int64_t count) {
-  V all = load<kWhole>(to + i, count);
+  V all = rows.begins ? Fold::begin(V()) : load<kWhole>(to + i, count);
   for (std::int64_t r = 0; r < rows.count; ++r)
     all = Fold::end(all, fold_taps<Fold, kStep, kWhole>(rows, rows.rows[r] + rows.first + i * kStep, count));
   if constexpr (kWhole)
@@ -94,20 +94,25 @@ void fold_vectors(const PoolRows& rows, float* to, std::int64_t n) {
   if (i < n) fold_vector<Fold, kStep, false>(rows, to, i, n - i);
 }
 
-/// Steps that no vector takes.
+/// Steps that no vector takes, and outputs so few that loads of parts of vectors take longer.
+inline constexpr std::int64_t kFewOutputs = 2;
 template <class Fold>
 void fold_values(const PoolRows& rows, float* to, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i)
+  for (std::int64_t i = 0; i < n; ++i) {
+    float all = rows.begins ? Fold::begin(0.0f) : to[i];
     for (std::int64_t r = 0; r < rows.count; ++r) {
       const float* const from = rows.rows[r] + rows.first + i * rows.step;
       float row = Fold::begin(0.0f);
       for (std::int64_t k = 0; k < rows.taps; ++k) row = Fold::add(row, from[k * rows.dilation]);
-      to[i] = Fold::end(to[i], row);
+      all = Fold::end(all, row);
     }
+    to[i] = all;
+  }
 }
 
 template <class Fold>
 void fold(const PoolRows& rows, float* to, std::int64_t n) noexcept {
+  if (n <= kFewOutputs) return fold_values<Fold>(rows, to, n);
   if (rows.step == 1) return fold_vectors<Fold, 1>(rows, to, n);
 #if HWY_TARGET != HWY_SCALAR
   if (rows.step == 2) return fold_vectors<Fold, 2>(rows, to, n);

@@ -24,12 +24,13 @@ struct PoolRows {
   std::int64_t taps = 1;  // of each row
   std::int64_t step = 1;
   std::int64_t dilation = 1;
+  bool begins = true;  // what was there before is not looked at
 };
 
 struct PoolTable {
-  /// to[i] = the greatest of to[i] and its taps, i < n
+  /// to[i] = the greatest of its taps, and of to[i] unless it begins, i < n
   void (*keep_greatest)(const PoolRows& rows, float* to, std::int64_t n) noexcept;
-  /// to[i] += the sum of its taps of each row
+  /// to[i], or zero, + the sum of its taps of each row
   void (*add_sums)(const PoolRows& rows, float* to, std::int64_t n) noexcept;
 };
 
