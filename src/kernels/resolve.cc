@@ -89,8 +89,9 @@ operators::PadParameters pad_parameters(const model::Graph&, const model::Node& 
 
 operators::ResizeParameters resize_parameters(const model::Graph& graph, const model::Node& node) noexcept {
   const auto& a = node.as<model::ResizeAttributes>();
-  const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
-  return {a.mode, a.coordinates, a.rounding, a.cubic_a, a.scale, out.pixels, out.channels};
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  return {
+      a.mode, a.coordinates, a.rounding, a.cubic_a, a.scale, out.rank() < 3 ? 1 : out[out.rank() - 2], out.rank() == 0 ? 1 : out.back()};
 }
 
 operators::TransposeParameters transpose_parameters(const model::Graph&, const model::Node& node) noexcept {

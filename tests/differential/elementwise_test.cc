@@ -184,6 +184,12 @@ TEST_CASE("resize of feature maps") {
         const model::ResizeAttributes a{.mode = mode, .coordinates = rule, .scale = {1, 1.5f, 2.0f, 1}};
         check_kernel(plain_problem(OpKind::kResize, a, {Shape{1, 4, 23, c}}, Shape{1, 6, 46, c}), kernel_id::kResize);
       }
+      for (std::int64_t c : {1, 4, 8, 17}) {
+        const model::ResizeAttributes line{.mode = mode, .coordinates = rule, .scale = {1, 1.5f, 1}};
+        check_kernel(plain_problem(OpKind::kResize, line, {Shape{2, 9, c}}, Shape{2, 13, c}), kernel_id::kResize);
+        const model::ResizeAttributes cube{.mode = mode, .coordinates = rule, .scale = {1, 1.5f, 2.0f, 0.75f, 1}};
+        check_kernel(plain_problem(OpKind::kResize, cube, {Shape{2, 3, 2, 5, c}}, Shape{2, 4, 4, 3, c}), kernel_id::kResize);
+      }
     }
   }
 }

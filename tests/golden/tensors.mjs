@@ -11,6 +11,10 @@ export const types = {
   i64: [BigInt64Array, '<i8', 'int64'],
   u8: [Uint8Array, '|u1', 'uint8'],
   i8: [Int8Array, '|i1', 'int8'],
+  u16: [Uint16Array, '<u2', 'uint16'],
+  i16: [Int16Array, '<i2', 'int16'],
+  u32: [Uint32Array, '<u4', 'uint32'],
+  u64: [BigUint64Array, '<u8', 'uint64'],
   f16: [Float32Array, '<f4', 'float32'],
   f64: [Float64Array, '<f8', 'float64'],
   bool: [Uint8Array, '|b1', 'bool'],
@@ -23,12 +27,17 @@ export function writeNpy(path, descr, shape, array) {
   writeFileSync(path, Buffer.concat([prefix, Buffer.from(head), Buffer.from(array.buffer, array.byteOffset, array.byteLength)]));
 }
 
+// Reals of 16 bits become the floats that they are.
 export function readNpy(path) {
   const bytes = readFileSync(path);
   const start = 10 + bytes.readUInt16LE(8);
-  const descr = /'descr': '([^']+)'/.exec(bytes.subarray(10, start).toString())[1];
-  const [Type] = Object.values(types).find(([, d]) => d.slice(1) === descr.slice(1));
-  return new Type(bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length));
+  const descr = /'descr': '([^']+)'/.exec(bytes.subarray(10, start).toString())[1].slice(1);
+  const values = bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length);
+  if (descr === 'f2') return Float32Array.from(new Uint16Array(values), unhalf);
+  if (descr === 'V2') return new Float32Array(Uint32Array.from(new Uint16Array(values), (bits) => bits << 16).buffer);
+  const known = Object.values(types).find(([, d]) => d.slice(1) === descr);
+  if (known === undefined) throw new Error(`${path} holds elements of type ${descr}, which is not one of ${Object.keys(types).join(', ')}`);
+  return new known[0](values);
 }
 
 // A fixed sequence in [-1, 1): zeros and denormals would take other times than values do. Whole numbers are 1, or `value(i)`.
@@ -38,8 +47,8 @@ export function fill({ dtype, shape }, value) {
   for (let i = 0; i < array.length; ++i) {
     state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
     if (dtype === 'f32' || dtype === 'f16' || dtype === 'f64') array[i] = state / 0x40000000 - 1;
-    else if (dtype === 'i64') array[i] = BigInt(value ? value(i) : 1);
-    else if (value || dtype === 'i32' || dtype === 'bool') array[i] = value ? value(i) : 1;
+    else if (dtype === 'i64' || dtype === 'u64') array[i] = BigInt(value ? value(i) : 1);
+    else if (value || dtype === 'i32' || dtype === 'u32' || dtype === 'bool') array[i] = value ? value(i) : 1;
     else array[i] = state >> 16;
   }
   return array;
@@ -50,7 +59,11 @@ const half = (value) => {
   const exponent = ((bits >>> 23) & 255) - 112;
   return exponent <= 0 ? 0 : ((bits >>> 16) & 0x8000) | (exponent << 10) | ((bits >>> 13) & 0x3ff);
 };
-const unhalf = (h) => (h & 0x8000 ? -1 : 1) * ((h >> 10) & 31 ? 2 ** (((h >> 10) & 31) - 15) * (1 + (h & 1023) / 1024) : (h & 1023) * 2 ** -24);
+const unhalf = (h) => {
+  const exponent = (h >> 10) & 31, rest = h & 1023, sign = h & 0x8000 ? -1 : 1;
+  if (exponent === 31) return rest ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + rest / 1024) : rest * 2 ** -24);
+};
 
 const numbers = (tensor) =>
   tensor.type === 'float16' && tensor.data instanceof Uint16Array ? Float64Array.from(tensor.data, unhalf) : Float64Array.from(tensor.data, Number);

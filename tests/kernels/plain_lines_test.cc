@@ -232,6 +232,34 @@ TEST_CASE("quantised values are rounded to the nearest, halves to even, and cut 
     }
 }
 
+TEST_CASE("quantised values of a run are those of each alone") {
+  for (const DType dtype : {DType::kU8, DType::kI8})
+    for (const std::int64_t size : {1, 7, 15, 16, 17, 63, 64, 65, 5001})
+      for (const std::int64_t channels : {1, 3}) {
+        const Values x = random_values(DType::kF32, Shape{channels, size}, static_cast<unsigned>(size), true);
+        Values scale = random_values(DType::kF32, Shape{channels}, 3);
+        for (std::int64_t c = 0; c < channels; ++c)
+          PlainTensor{DType::kF32, scale.shape, scale.bytes.data()}.as<float>()[c] = 0.02f + 0.013f * static_cast<float>(c);
+        const Values zero = random_values(dtype, Shape{channels}, 4);
+        const Values got = run_plain("QuantizeLinear", {x, scale, zero}, {{0}, {0}, {0}, {1}});
+        bool same = true;
+        for (std::int64_t i = 0; i < channels * size; ++i) {
+          const auto one_of = [&](const Values& from, std::int64_t k) {
+            const std::size_t bytes = size_of(from.dtype), at = static_cast<std::size_t>(k) * bytes;
+            return Values{
+                from.dtype,
+                Shape{1},
+                {from.bytes.begin() + static_cast<std::ptrdiff_t>(at), from.bytes.begin() + static_cast<std::ptrdiff_t>(at + bytes)}};
+          };
+          const Values alone =
+              run_plain("QuantizeLinear", {one_of(x, i), one_of(scale, i / size), one_of(zero, i / size)}, {{0}, {0}, {0}, {1}});
+          same = same && got.same(i, alone, 0);
+        }
+        INFO(size << " of " << channels << " channels");
+        CHECK(same);
+      }
+}
+
 TEST_CASE("values move to their places, of every size") {
   for (const std::int64_t size : kSizes)
     for (const DType dtype : kTypes) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "src/kernels/plain/pool_lines.h"
 #include "src/kernels/plain/vectors.h"
 
 using namespace sluice;
@@ -246,4 +247,43 @@ TEST_CASE("the better of two values, place by place: what is kept stays among eq
         CHECK(best.back() == 7.0f);
       }
   });
+}
+
+TEST_CASE("rows of taps are folded output by output") {
+  const auto greatest = [](float best, float value) { return best < value ? value : best; };
+  for (const Isa isa : kIsas) {
+    const bool same_family = isa == Isa::kScalar || (isa == Isa::kNeon) == (best_isa() == Isa::kNeon);
+    if (!same_family || isa > best_isa()) continue;
+    const PoolTable& table = pool_table(isa);
+    for (const std::int64_t n : kSizes)
+      for (const std::int64_t taps : {1, 2, 3, 4, 5})
+        for (const std::int64_t step : {1, 2, 3})
+          for (const std::int64_t dilation : {1, 2}) {
+            INFO(name_of(isa) << ", " << n << " outputs of " << taps << " taps, step " << step << ", dilation " << dilation);
+            constexpr std::int64_t kFirst = 2;
+            const std::int64_t row = kFirst + (n - 1) * step + (taps - 1) * dilation + 1;
+            // Rows end with what their last output reads: what lies behind them is another allocation's.
+            const auto a = values_of(row, 3, true), b = values_of(row, 4, true), c = values_of(row, 5, false);
+            const float* const rows[] = {a.data(), b.data(), c.data()};
+            const bool begins = n % 2 == 0;
+            const PoolRows of{rows, 3, kFirst, taps, step, dilation, begins};
+            std::vector<float> best = values_of(n + 1, 6, false), sums = best;
+            auto want_best = best, want_sums = sums;
+            if (begins) std::fill_n(want_best.begin(), n, -INFINITY), std::fill_n(want_sums.begin(), n, 0.0f);
+            for (std::int64_t i = 0; i < n; ++i)
+              for (const float* from : rows) {
+                float sum = 0.0f;
+                for (std::int64_t k = 0; k < taps; ++k) {
+                  const float value = from[kFirst + i * step + k * dilation];
+                  sum += value;
+                  want_best[static_cast<std::size_t>(i)] = greatest(want_best[static_cast<std::size_t>(i)], value);
+                }
+                want_sums[static_cast<std::size_t>(i)] += sum;
+              }
+            table.keep_greatest(of, best.data(), n);
+            table.add_sums(of, sums.data(), n);
+            CHECK(std::equal(best.begin(), best.end(), want_best.begin(), same_bits));
+            CHECK(std::equal(sums.begin(), sums.end(), want_sums.begin(), same_bits));
+          }
+  }
 }

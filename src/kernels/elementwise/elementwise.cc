@@ -33,7 +33,9 @@ bool takes_resize(const model::Graph& graph, const model::Node& node) noexcept {
   const Shape& in = graph.tensor(node.inputs[0]).shape;
   const Shape& out = graph.tensor(node.outputs[0]).shape;
   const operators::ResizeParameters a = resize_parameters(graph, node);
-  return floats<OpKind::kResize>(graph, node) && out.rank() == 4 && keeps_extent(a, in, out, 0) && keeps_extent(a, in, out, 3);
+  const int rank = out.rank();
+  return floats<OpKind::kResize>(graph, node) && rank >= 3 && rank <= 5 && keeps_extent(a, in, out, 0) &&
+         keeps_extent(a, in, out, rank - 1);
 }
 
 bool takes_lrn(const model::Graph& graph, const model::Node& node) noexcept {

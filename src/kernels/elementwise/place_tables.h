@@ -46,9 +46,9 @@ class PlaceTables {
     return out.pixels > 0 && in.pixels * in.pixel_pitch <= INT32_MAX;
   }
 
-  /// One output row, of which all pixels lie behind each other.
-  PlaceRun run(const float* const* rows, const ResizeTaps& y) const noexcept {
-    return {rows, y.weight.data(), y.count, columns_, places_.data(), weights_.data()};
+  /// One output row, of which all pixels lie behind each other, made of `count` rows with their weights.
+  PlaceRun run(const float* const* rows, const float* weights, int count) const noexcept {
+    return {rows, weights, count, columns_, places_.data(), weights_.data()};
   }
   /// Of the first tap.
   const std::int32_t* places() const noexcept { return places_[0]; }

@@ -6,6 +6,7 @@
 
 #include "src/kernels/elementwise/place_tables.h"
 #include "src/kernels/elementwise/runs.h"
+#include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/reference/walk.h"
 
@@ -320,46 +321,113 @@ void lrn_step(const KernelCall& call, const RunTable& runs) noexcept {
   });
 }
 
-/// NHWC with N and C kept: up to 4 x 4 pixels blended into one.
-void resize_step(const KernelCall& call, const RunTable& runs) noexcept {
+namespace {
+
+/// The rows of the input that a row of the output is made of, with the products of their weights: of axes between the first and the row's.
+struct RowSources {
+  static constexpr std::size_t kMost = 16;  // four of each of two axes
+  int count = 1;
+  std::array<std::int64_t, kMost> row{};
+  std::array<float, kMost> weight{};
+
+  RowSources(const operators::ResizeParameters& a, const Operand& in, const Operand& out, std::int64_t out_row) noexcept {
+    const int row_axes = out.shape.rank() - 3;
+    std::array<ResizeTaps, 2> taps;
+    for (int axis = row_axes; axis >= 1; --axis) {
+      taps[static_cast<std::size_t>(axis - 1)] = resize_taps(a, in.shape, out.shape, axis, out_row % out.shape[axis]);
+      out_row /= out.shape[axis];
+    }
+    row[0] = out_row;
+    weight[0] = 1.0f;
+    for (int axis = 1; axis <= row_axes; ++axis) {
+      const ResizeTaps& along = taps[static_cast<std::size_t>(axis - 1)];
+      const auto known = static_cast<std::size_t>(count), each = static_cast<std::size_t>(along.count);
+      for (std::size_t i = known; i-- > 0;)
+        for (std::size_t t = each; t-- > 0;) {
+          row[i * each + t] = row[i] * in.shape[axis] + along.source[t];
+          weight[i * each + t] = weight[i] * along.weight[t];
+        }
+      count = static_cast<int>(known * each);
+    }
+  }
+  std::array<const float*, kMost> at(const RowView& in) const noexcept {
+    std::array<const float*, kMost> rows{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) rows[i] = in.at<const float>(row[i]);
+    return rows;
+  }
+};
+
+/// One pixel of up to 16 x 4 others.
+void blend_pixel(const RunTable& runs, const RowSources& sources, const float* const* rows, const ResizeTaps& x, std::int64_t pitch,
+                 float* out, std::int64_t channels) noexcept {
+  std::array<const float*, 4 * RowSources::kMost> from;
+  std::array<float, 4 * RowSources::kMost> weights;
+  std::size_t taps = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(sources.count); ++i)
+    for (std::size_t j = 0; j < static_cast<std::size_t>(x.count); ++j, ++taps) {
+      from[taps] = rows[i] + x.source[j] * pitch;
+      weights[taps] = sources.weight[i] * x.weight[j];
+    }
+  runs.blend(from.data(), weights.data(), static_cast<int>(taps), out, channels);
+}
+
+/// The pixels of tensors that have not four axes are rows (core/tensor.h). Here those of the last axis but one are a row again.
+RowView with_columns(const Operand& operand) noexcept {
+  RowView view = operand.view;
+  if (operand.shape.rank() == 4) return view;
+  view.pixels = operand.shape[operand.shape.rank() - 2];
+  view.rows /= view.pixels;
+  view.pixel_pitch = view.row_pitch;
+  view.row_pitch *= view.pixels;
+  return view;
+}
+
+/// Of views as images have them.
+void resize_rows(const KernelCall& call, const RunTable& runs) noexcept {
   const auto& a = call.parameters<operators::ResizeParameters>();
   const Operand& in = call.inputs[0];
   const Operand& out = call.outputs[0];
+  const int column_axis = out.shape.rank() - 2;
   auto* const columns = reinterpret_cast<ResizeTaps*>(call.workspace);
-  for (std::int64_t x = 0; x < out.view.pixels; ++x) new (columns + x) ResizeTaps(resize_taps(a, in.shape, out.shape, 2, x));
-  const auto rows_of = [&](std::int64_t row, const ResizeTaps& y) {
-    std::array<const float*, 4> rows{};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i)
-      rows[i] = in.view.at<const float>(row / out.shape[1] * in.shape[1] + y.source[i]);
-    return rows;
-  };
+  for (std::int64_t x = 0; x < out.view.pixels; ++x) new (columns + x) ResizeTaps(resize_taps(a, in.shape, out.shape, column_axis, x));
   if (PlaceTables::fits(out.view.channels) && closed_rows(out.view) && PlaceTables::even(columns, in.view, out.view)) {
     const PlaceTables tables(columns, in.view, out.view, call.workspace + columns_bytes(out.view.pixels));
     const bool copies = a.mode == ResizeMode::kNearest && out.view.channels <= kMostCopied;
     for_grouped_rows(call, [&](std::int64_t row) {
-      const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
-      if (copies) return runs.copy_pixels(rows_of(row, y)[0], tables.places(), out.view.channels, out.view.at<float>(row), out.view.pixels);
-      runs.blend_places(tables.run(rows_of(row, y).data(), y), out.view.at<float>(row), out.view.pixels * out.view.channels);
+      const RowSources sources(a, in, out, row);
+      const auto rows = sources.at(in.view);
+      if (copies) return runs.copy_pixels(rows[0], tables.places(), out.view.channels, out.view.at<float>(row), out.view.pixels);
+      runs.blend_places(tables.run(rows.data(), sources.weight.data(), sources.count), out.view.at<float>(row),
+                        out.view.pixels * out.view.channels);
     });
     return;
   }
   for_grouped_rows(call, [&](std::int64_t row) {
-    const ResizeTaps y = resize_taps(a, in.shape, out.shape, 1, row % out.shape[1]);
-    const std::array<const float*, 4> rows = rows_of(row, y);
-    for (std::int64_t pixel = 0; pixel < out.view.pixels; ++pixel) {
-      const ResizeTaps& x = columns[pixel];
-      std::array<const float*, 16> from;
-      std::array<float, 16> weights;
-      std::size_t taps = 0;
-      for (std::size_t i = 0; i < static_cast<std::size_t>(y.count); ++i) {
-        for (std::size_t j = 0; j < static_cast<std::size_t>(x.count); ++j, ++taps) {
-          from[taps] = rows[i] + x.source[j] * in.view.pixel_pitch / std::int64_t{sizeof(float)};
-          weights[taps] = y.weight[i] * x.weight[j];
-        }
-      }
-      runs.blend(from.data(), weights.data(), static_cast<int>(taps), out.view.at<float>(row, pixel), out.view.channels);
-    }
+    const RowSources sources(a, in, out, row);
+    const auto rows = sources.at(in.view);
+    for (std::int64_t pixel = 0; pixel < out.view.pixels; ++pixel)
+      blend_pixel(runs, sources, rows.data(), columns[pixel], in.view.pixel_pitch / std::int64_t{sizeof(float)},
+                  out.view.at<float>(row, pixel), out.view.channels);
   });
+}
+
+}  // namespace
+
+/// Images of one to three axes, channels last, N and C kept: up to 4 x 4 x 4 pixels blended into one.
+void resize_step(const KernelCall& call, const RunTable& runs) noexcept {
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  if (out.shape.rank() == 4) return resize_rows(call, runs);
+  const std::int64_t columns = out.shape[out.shape.rank() - 2];
+  const bool whole = call.rows.begin % columns == 0 && call.rows.end % columns == 0;
+  if (!whole || in.view.ring_rows != 0 || out.view.ring_rows != 0) return reference::resize(call);
+  Operand in_rows = in, out_rows = out;
+  in_rows.view = with_columns(in);
+  out_rows.view = with_columns(out);
+  KernelCall by_rows = call;
+  by_rows.inputs = {&in_rows, 1};
+  by_rows.outputs = {&out_rows, 1};
+  by_rows.rows = {call.rows.begin / columns, call.rows.end / columns};
+  resize_rows(by_rows, runs);
 }
 
 }  // namespace sluice::kernels::elementwise

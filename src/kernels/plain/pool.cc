@@ -6,9 +6,9 @@
 
 #include "sluice/core/interval.h"
 #include "sluice/core/units.h"
-#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/pool_rows.h"
 #include "src/kernels/plain/table.h"
 
 namespace sluice::kernels::plain {
@@ -27,22 +27,12 @@ std::int64_t column_major(const Windows& w, std::int64_t place) noexcept {
   return result;
 }
 
-/// Outputs along axis `a` that tap `k` of it lies inside the input for.
-Interval<std::int64_t> taken_by(const Windows& w, std::size_t a, std::int64_t k) noexcept {
-  const std::int64_t shift = k * w.dilation[a] - w.before[a], step = w.stride[a], in = w.in[a], out = w.out[a];
-  return {shift >= 0 ? 0 : std::min(out, ceil_div(-shift, step)), shift >= in ? 0 : std::min(out, (in - 1 - shift) / step + 1)};
-}
-/// The same along the last axis.
-Interval<std::int64_t> taken_by(const Windows& w, std::int64_t k) noexcept { return taken_by(w, static_cast<std::size_t>(w.axes - 1), k); }
-
 /// Each output takes the greater of what it is and its value.
 template <class T>
 void take_greater(const T* values, std::int64_t step, std::int64_t count, T* to) noexcept {
   const auto take = [=](std::int64_t apart) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = to[i] < values[i * apart] ? values[i * apart] : to[i];
   };
-  if constexpr (std::is_same_v<T, float>)
-    if (step == 1) return elementwise::run_table(active_isa()).binary(BinaryFunction::kMax, {.values = to}, {.values = values}, to, count);
   step == 1 ? take(1) : step == 2 ? take(2) : take(step);
 }
 
@@ -114,25 +104,6 @@ void run_max_values(const PlainTensor& x, const PlainTensor& out, const Windows&
       }
 }
 
-template <class T>
-void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, std::byte* scratch) noexcept {
-  const PlainTensor& x = node.in(0);
-  if (node.result() == 0) return run_max_values<T>(x, out, with_rows(w), reinterpret_cast<T*>(scratch));
-  const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
-  Glances glances;
-  for (std::int64_t image = 0; image < images; ++image) {
-    const T* from = x.as<const T>() + image * inputs;
-    for (std::int64_t at = 0; at < outputs; ++at) {
-      generic::Greatest<T> greatest;
-      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap)
-        if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
-      const std::int64_t place = greatest.place();
-      out.as<std::int64_t>()[image * outputs + at] =
-          image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
-    }
-  }
-}
-
 /// Outputs of a row that are summed at once.
 constexpr std::int64_t kPartOfRow = 256;
 
@@ -154,54 +125,13 @@ void add_row_of_taps(const Windows& w, const float* from, Interval<std::int64_t>
   }
 }
 
-/// Along one axis: how many taps of output `at` lie inside the input, or inside what is padded too.
-std::int64_t terms_along(const Windows& w, std::size_t a, std::int64_t at, bool padding) noexcept {
-  const std::int64_t first = at * w.stride[a] - w.before[a], end = w.in[a] + (padding ? w.after[a] : 0);
-  const std::int64_t before = padding || first >= 0 ? 0 : std::min(w.kernel[a], ceil_div(-first, w.dilation[a]));
-  const std::int64_t inside = first >= end ? 0 : std::min(w.kernel[a], ceil_div(end - first, w.dilation[a]));
-  return std::max<std::int64_t>(inside - before, 0);
-}
-
-/// The rows of the input that the taps of one row of outputs meet, without a division for each of them.
-class RowsOfTaps {
- public:
-  /// Over all axes but the last, for output `row` of them.
-  RowsOfTaps(const Windows& outer, std::int64_t row) noexcept : outer_(outer) {
-    for (int axis = outer.axes; axis-- > 0;) {
-      const auto a = static_cast<std::size_t>(axis);
-      first_[a] = row % outer.out[a] * outer.stride[a] - outer.before[a];
-      row /= outer.out[a];
-    }
-  }
-  /// The place of the tap, in rows of the input, or -1; then the next tap's turn.
-  std::int64_t next() noexcept {
-    std::int64_t place = 0;
-    bool inside = true;
-    for (std::size_t a = 0; a < static_cast<std::size_t>(outer_.axes); ++a) {
-      const std::int64_t at = first_[a] + tap_[a] * outer_.dilation[a];
-      inside = inside && at >= 0 && at < outer_.in[a];
-      place = place * outer_.in[a] + at;
-    }
-    for (int axis = outer_.axes; axis-- > 0;) {
-      const auto a = static_cast<std::size_t>(axis);
-      if (++tap_[a] < outer_.kernel[a]) break;
-      tap_[a] = 0;
-    }
-    return inside ? place : -1;
-  }
-
- private:
-  const Windows& outer_;
-  Extents first_{}, tap_{};
-};
-
 /// Outputs by sums over their rows of taps, a part of a row of outputs at a time: `of_part(part)` gives what then adds each row of the
 /// input that taps meet, `add(values, sums, glances)`, and ends in `finish(row, sums, to)`. Ends early where the run does.
 template <class Sum, class OfPart>
 void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w, const OfPart& of_part) noexcept {
   Windows outer = w;  // all axes but the last
   const auto last = static_cast<std::size_t>(--outer.axes);
-  const std::int64_t out_w = w.out[last], rows = outer.outputs(), taps = outer.taps();
+  const std::int64_t out_w = w.out[last], rows = outer.outputs();
   std::array<Sum, kPartOfRow> sums;
   Glances glances;
   for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
@@ -209,103 +139,48 @@ void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w,
     const auto row_of = of_part(part);
     const auto* from = x.as<const float>();
     auto* to = out.as<float>() + first;
+    RowsOfTaps places(outer);
     for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
-      for (std::int64_t row = 0; row < rows; ++row, to += out_w) {
+      for (std::int64_t row = 0; row < rows; ++row, to += out_w, places.next_row()) {
         std::fill_n(sums.data(), part.size(), Sum());
-        RowsOfTaps places(outer, row);
-        for (std::int64_t tap = 0; tap < taps; ++tap) {
+        for (std::int64_t place = places.next(); place >= 0; place = places.next()) {
           if (glances.over(1)) return;
-          if (const std::int64_t place = places.next(); place >= 0) row_of.add(from + place * w.in[last], sums.data(), glances);
+          row_of.add(from + place * w.in[last], sums.data(), glances);
         }
         row_of.finish(row, sums.data(), to);
       }
   }
 }
 
-/// The mean of a part of a row of outputs: the sum of each row of taps, then the sum of the rows (generic::Mean).
-class MeansOfPart {
- public:
-  MeansOfPart(const Windows& w, Interval<std::int64_t> part, bool padding) noexcept
-      : w_(w), last_(static_cast<std::size_t>(w.axes - 1)), part_(part), inner_(part), padding_(padding) {
-    for (std::int64_t i = part.begin; i < part.end; ++i)
-      terms_[static_cast<std::size_t>(i - part.begin)] = terms_along(w, last_, i, padding);
-    const Interval<std::int64_t> least = taken_by(w, 0), most = taken_by(w, w.kernel[last_] - 1);
-    inner_.begin = std::clamp(least.begin, part.begin, part.end);
-    inner_.end = std::clamp(most.end, inner_.begin, part.end);
+template <class T>
+void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, std::byte* scratch) noexcept {
+  const PlainTensor& x = node.in(0);
+  if (node.result() == 0) {
+    if constexpr (std::is_same_v<T, float>)
+      return RowPool(x, out, w).greatest(reinterpret_cast<float*>(scratch));
+    else
+      return run_max_values<T>(x, out, with_rows(w), reinterpret_cast<T*>(scratch));
   }
-
-  void add(const float* values, float* sums, Glances& glances) const noexcept {
-    if (glances.over(part_.size() * w_.kernel[last_])) return;
-    add_outputs({part_.begin, inner_.begin}, values, sums);
-    const float* const first = values + inner_.begin * w_.stride[last_] - w_.before[last_];
-    add_inner(first, sums + (inner_.begin - part_.begin), inner_.size());
-    add_outputs({inner_.end, part_.end}, values, sums);
-  }
-
-  void finish(std::int64_t row, const float* sums, float* to) const noexcept {
-    std::int64_t terms = 1;
-    for (std::size_t a = last_; a-- > 0; row /= w_.out[a]) terms *= terms_along(w_, a, row % w_.out[a], padding_);
-    for (std::int64_t i = 0; i < part_.size(); ++i)
-      to[i] = sums[i] / static_cast<float>(std::max<std::int64_t>(terms * terms_[static_cast<std::size_t>(i)], 1));
-  }
-
- private:
-  /// Outputs some of whose taps may lie outside the input.
-  void add_outputs(Interval<std::int64_t> outputs, const float* values, float* sums) const noexcept {
-    for (std::int64_t i = outputs.begin; i < outputs.end; ++i) {
-      float sum = 0.0f;
-      for (std::int64_t k = 0; k < w_.kernel[last_]; ++k) {
-        const std::int64_t at = i * w_.stride[last_] - w_.before[last_] + k * w_.dilation[last_];
-        if (at >= 0 && at < w_.in[last_]) sum += values[at];
-      }
-      sums[i - part_.begin] += sum;
+  const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
+  Glances glances;
+  for (std::int64_t image = 0; image < images; ++image) {
+    const T* from = x.as<const T>() + image * inputs;
+    for (std::int64_t at = 0; at < outputs; ++at) {
+      generic::Greatest<T> greatest;
+      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap)
+        if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
+      const std::int64_t place = greatest.place();
+      out.as<std::int64_t>()[image * outputs + at] =
+          image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
     }
   }
-
-  /// Outputs whose taps all lie inside, the first tap of the first at `values`.
-  void add_inner(const float* values, float* sums, std::int64_t count) const noexcept {
-    const std::int64_t kernel = w_.kernel[last_], step = w_.stride[last_];
-    const bool follow = w_.dilation[last_] == 1;
-    if (follow && kernel == 2 && step == 2) return add_few<2, 2>(values, sums, count);
-    if (follow && kernel == 3 && step == 2) return add_few<3, 2>(values, sums, count);
-    if (follow && kernel == 3 && step == 1) return add_few<3, 1>(values, sums, count);
-    std::array<float, kPartOfRow> row_sums;
-    std::fill_n(row_sums.data(), count, 0.0f);
-    for (std::int64_t k = 0; k < kernel; ++k, values += w_.dilation[last_]) {
-      const auto add = [&](std::int64_t apart) {
-        for (std::int64_t i = 0; i < count; ++i) row_sums[static_cast<std::size_t>(i)] += values[i * apart];
-      };
-      step == 1 ? add(1) : step == 2 ? add(2) : add(step);
-    }
-    for (std::int64_t i = 0; i < count; ++i) sums[i] += row_sums[static_cast<std::size_t>(i)];
-  }
-
-  template <int kTaps, int kStep>
-  static void add_few(const float* values, float* sums, std::int64_t count) noexcept {
-    for (std::int64_t i = 0; i < count; ++i) {
-      float sum = 0.0f;
-      for (int k = 0; k < kTaps; ++k) sum += values[i * kStep + k];
-      sums[i] += sum;
-    }
-  }
-
-  const Windows& w_;
-  std::size_t last_;
-  Interval<std::int64_t> part_, inner_;
-  bool padding_;
-  std::array<std::int64_t, kPartOfRow> terms_;  // along the last axis
-};
-
-void run_means_by_rows(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
-  const bool padding = node.integer(6) != 0;
-  sum_by_rows<float>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return MeansOfPart(w, part, padding); });
 }
 
 void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
   const PlainTensor& x = node.in(0);
   const auto last = static_cast<std::size_t>(w.axes - 1);
   const bool one_channel = x.shape[1] == 1 && w.dilation[last] == 1;
-  if (!one_channel || w.kernel[last] < generic::kLeastOfLanes) return run_means_by_rows(node, out, w);
+  if (!one_channel || w.kernel[last] < generic::kLeastOfLanes) return RowPool(x, out, w).mean(node.integer(6) != 0);
   const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
   const std::int64_t row = w.kernel[last];
   Glances glances;
@@ -363,7 +238,8 @@ std::uint64_t max_scratch(const PlainNode& node) noexcept {
   Windows w;
   if (node.result() != 0 || !windows_of(node, w)) return 0;
   w = with_rows(w);
-  return static_cast<std::uint64_t>(rows_at_once(w) * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
+  const std::int64_t rows = is_f32(node.in(0).dtype) ? RowPool::kHeldRows : rows_at_once(w);
+  return static_cast<std::uint64_t>(rows * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
 }
 
 PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {

@@ -12,21 +12,47 @@ namespace sluice::kernels::plain {
 using namespace operators::generic::quantize;
 namespace {
 
+/// Bytes of one scale, by the loops of the class int8, which know u8 alone: an i8 is the u8 of a zero point that is 128 larger, less 128.
+void quantize_bytes(const float* from, float scale, std::int64_t zero, bool is_signed, std::uint8_t* to, std::int64_t count) noexcept {
+  constexpr std::int64_t kPart = 4096;  // which the nearest cache holds
+  const integer::TileTable& table = integer::table_of(active_isa());
+  const operators::IntegerBorderParameters border{scale, static_cast<std::uint8_t>(is_signed ? zero + 128 : zero)};
+  if (!is_signed) return table.quantize(border, from, to, count);
+  for (std::int64_t first = 0; first < count; first += kPart) {
+    const std::int64_t some = std::min(kPart, count - first);
+    std::uint8_t* const part = to + first;
+    table.quantize(border, from + first, part, some);
+    for (std::int64_t i = 0; i < some; ++i) part[i] ^= 0x80;
+  }
+}
+
 PlainRefusal run_quantize(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Scales scales;
   scales_of(node, scales);
   const PlainTensor& x = node.in(0);
   const std::int64_t count = out.count();
+  const auto each_run = [&](const auto& quantize) {
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t s = scales.at(i), end = i + scales.run(i, count);
+      quantize(i, end, node.in(1).as<const float>()[s], node.has(2) ? integer_at(node.in(2), s) : 0);
+      i = end;
+    }
+  };
+  constexpr std::int64_t kLeastRun = 16;  // of values that earn a call each
+  const bool is_signed = out.dtype == DType::kI8;
+  if (is_f32(x.dtype) && (is_signed || out.dtype == DType::kU8) && scales.run(0, count) >= kLeastRun) {
+    each_run([&](std::int64_t i, std::int64_t end, float scale, std::int64_t zero) {
+      quantize_bytes(x.as<const float>() + i, scale, zero, is_signed, out.as<std::uint8_t>() + i, end - i);
+    });
+    return nullptr;
+  }
   with_type(out.dtype, [&](auto type) {
     using T = decltype(type);
     T* const to = out.as<T>();  // a local: bytes written through it may be anything's
     const auto quantize = [&, to](const auto* from) {
-      for (std::int64_t i = 0; i < count;) {
-        const std::int64_t s = scales.at(i), end = i + scales.run(i, count);
-        const std::int64_t zero = node.has(2) ? integer_at(node.in(2), s) : 0;
-        const float scale = node.in(1).as<const float>()[s];
+      each_run([&, to, from](std::int64_t i, std::int64_t end, float scale, std::int64_t zero) {
         for (; i < end; ++i) to[i] = quantized<T>(static_cast<float>(from[i]) / scale, zero);
-      }
+      });
     };
     is_f32(x.dtype) ? quantize(x.as<const float>()) : quantize(x.as<const std::int32_t>());
   });

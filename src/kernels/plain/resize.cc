@@ -6,6 +6,7 @@
 #include "src/kernels/generic/resize.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::resize;
@@ -104,11 +105,44 @@ class Window {
   double widening_ = 1.0, total_ = 1.0;
 };
 
+/// The last axis, whose places have nothing beside them: kSampleLanes outputs of a row at once, whose places and weights are found once for
+/// all rows. The same sums. False, and nothing done, where an output has more taps than are kept.
+bool resize_last_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t rows, std::int64_t in, std::int64_t out,
+                      Glances& glances) noexcept {
+  constexpr std::int64_t kMostTaps = 8;
+  if (node.integer(kCoordinates) == kCrop || in > INT32_MAX) return false;
+  if (const Window first(node, axis, 0, in, out, glances); first.last - first.first >= kMostTaps) return false;
+  std::array<std::int32_t, kMostTaps * kSampleLanes> places;
+  std::array<double, kMostTaps * kSampleLanes> weights;
+  const VectorTable& vectors = vector_table(active_isa());
+  for (std::int64_t i = 0; i < out; i += kSampleLanes) {
+    const std::int64_t lanes = std::min(kSampleLanes, out - i);
+    places.fill(-1);
+    weights.fill(0.0);
+    SampleTaps taps{places.data(), weights.data(), 0};
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const Window window(node, axis, i + lane, in, out, glances);
+      const std::int64_t count = std::min(window.last - window.first + 1, kMostTaps);
+      for (std::int64_t t = 0; t < count; ++t) {
+        const std::int64_t k = window.first + t;
+        if (!window.takes(k)) continue;
+        places[static_cast<std::size_t>(t * kSampleLanes + lane)] = static_cast<std::int32_t>(std::clamp<std::int64_t>(k, 0, in - 1));
+        weights[static_cast<std::size_t>(t * kSampleLanes + lane)] = window.weight(k);
+      }
+      taps.taps = std::max(taps.taps, static_cast<int>(count));
+    }
+    for (std::int64_t r = 0; r < rows && !glances.over(taps.taps * kSampleLanes); ++r)
+      vectors.sample(taps, from + r * in, to + r * out + i, lanes);
+  }
+  return true;
+}
+
 /// One axis: `from` [outer, in, inner] to `to` [outer, out, inner]. Places that lie side by side are summed at the same time, so that a
 /// weight is computed once for each group of them.
 void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
                  std::int64_t inner, Glances& glances) noexcept {
   constexpr std::int64_t kTogether = 64, kKnown = 32;
+  if (inner == 1 && outer > 1 && resize_last_axis(node, axis, from, to, outer, in, out, glances)) return;
   for (std::int64_t i = 0; i < out; ++i) {
     const Window window(node, axis, i, in, out, glances);
     const bool outside = window.outside();
@@ -121,7 +155,8 @@ void resize_axis(const PlainNode& node, int axis, const float* from, float* to, 
     for (std::int64_t o = 0; o < outer; ++o)
       for (std::int64_t first = 0; first < inner; first += kTogether) {
         const std::int64_t places = std::min(kTogether, inner - first);
-        std::array<double, kTogether> sums{};
+        std::array<double, kTogether> sums;
+        std::fill_n(sums.data(), places, 0.0);
         for (std::int64_t k = window.first; k <= window.last && !outside; ++k) {
           if (glances.over(4 + places)) return;
           if (!window.takes(k)) continue;
