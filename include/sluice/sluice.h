@@ -10,7 +10,7 @@
 //     profiler/   what a device can do                        \  these two decide;
 //     planner/    a graph and a budget become a plan          /  nothing is decided after them
 //     executor/   a plan runs: one arena, one pool, one loader, two counters
-//     engine/     the user's door: Model, Session, budgets
+//     engine/     the interface for users: Model, Session, budgets
 //     importer/   ONNX becomes a model file: a product of its own, not included here
 //
 //     auto model   = sluice::Model::open("resnet50.sluice");

@@ -16,7 +16,7 @@
 namespace sluice::backends {
 
 inline constexpr std::size_t kAlignment = 64;
-/// That a backend may read past the end of a tensor.
+/// Bytes that a backend may read past the end of a tensor.
 inline constexpr std::size_t kTail = 64;
 
 inline std::size_t size(std::int64_t value) noexcept { return static_cast<std::size_t>(value); }

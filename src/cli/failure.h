@@ -30,7 +30,7 @@ ErrorCode code_of_status(int status) noexcept;
 /// file its beginning and its end are. Allocates nothing.
 void complain(const char* program, std::string_view text) noexcept;
 
-/// In KiB or MiB, rounded up: a budget that is typed from this text is not refused.
+/// The size in KiB or MiB, rounded up: a budget that is typed from this text is not refused.
 std::string rounded_up(std::uint64_t bytes);
 
 /// The text of an error as the tool prints it. A refused budget is told in bytes and MiB, so that it can be typed back.

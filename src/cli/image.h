@@ -43,7 +43,7 @@ bool says_anything(const ImageOptions& options);
 /// `name` is one of kImageFits.
 ImageFit fit_of(std::string_view name);
 
-/// Where the picture's extents stand in the shape of an input.
+/// The axes of an input's shape that are the picture's extents.
 struct ImageLayout {
   std::int64_t height = 0;
   std::int64_t width = 0;

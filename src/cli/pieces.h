@@ -21,7 +21,7 @@ struct Pieces {
   std::size_t count() const noexcept { return static_cast<std::size_t>(shape.element_count()); }
 };
 
-/// Of a tensor in memory.
+/// Gives the values of a tensor in memory.
 Pieces pieces_of(HostTensor tensor);
 
 /// On the caller's stack, so that it is small.

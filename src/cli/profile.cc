@@ -82,7 +82,7 @@ class Partial {
       DeviceProfile left = profiler::profile_for_threads(unwrap(profiler::load_profiles(path_)), threads);
       if (left.isa == name_of(active_isa()) && left.device == profiler::device_name()) known_ = std::move(left.samples);
     } catch (const Failure&) {
-      // Of another version, or cut short: it is measured anew.
+      // The file is of another version, or cut short: it is measured anew.
     }
     if (!known_.empty()) fmt::print(stderr, "sluice: {} measurements of an interrupted run are taken from {}\n", known_.size(), path_);
   }

@@ -40,7 +40,7 @@ void set_reads(const RunOptions& options, Tuning& tuning) {
     raise(make_error(ErrorCode::kInvalidArgument, "--reader",
                      fmt::format("is one of auto, ring and threads, not '{}'", options.reader).c_str()));
   if (options.sandbox) {
-    // What a ring is asked for passes no filter.
+    // Requests to a ring pass no filter of system calls.
     if (tuning.read_method == ReadMethod::kRing)
       raise(make_error(ErrorCode::kInvalidArgument, "--sandbox", "reads by threads: --reader ring cannot be had beside it"));
     tuning.read_method = ReadMethod::kThreads;
@@ -78,7 +78,7 @@ std::shared_ptr<const Model> open_for_inputs(const RunOptions& options, std::opt
   return fit_extents(model, parse_dims(options.budget.dims), shapes_of_arrays(*sources));
 }
 
-/// What a picture may take while it is decoded: the budget less what the process holds.
+/// The bytes that decoding a picture may take: the budget less what the process holds.
 std::uint64_t decoding_limit(const SessionOptions& options) {
   if (options.scope != BudgetScope::kProcess) return ~std::uint64_t{0};
   const std::uint64_t budget = options.budget.count();
@@ -117,7 +117,7 @@ void set_inputs(Session& session, const std::vector<HostTensor>& inputs) {
 void follow_memory(Session& session) {
   if (const std::optional<Bytes> budget = changed_budget(read_memory_outlook(), session.memory().budget)) {
     const Status changed = session.set_budget(*budget);
-    // Less than the least that works is not to be had: the run goes on with what it has.
+    // No plan fits a budget below the minimum: the run goes on with the old one.
     if (!changed && changed.error().code != ErrorCode::kBudgetTooSmall) raise(changed.error());
   }
 }

@@ -150,7 +150,7 @@ class TraceWriter {
     events_.push_back(std::move(to));
   }
 
-  /// Of the buffers that live in a step. A lifetime that begins below 0 also holds at the end of the period before.
+  /// The bytes of the buffers that live in a step. A lifetime that begins below 0 also covers the end of the period before.
   std::uint64_t bytes_in_use(std::int64_t step) const {
     const auto steps = static_cast<std::int64_t>(plan_.steps.size());
     std::uint64_t bytes = 0;

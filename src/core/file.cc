@@ -130,7 +130,7 @@ Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit) {
 
 namespace {
 
-/// Where a file that is written to `path` lands: a link's target, or `path` itself. What is there must be a regular file, or nothing.
+/// The file that writing to `path` replaces: a link's target, or `path` itself. It must be a regular file, or not exist.
 Result<std::string> landing_place(const std::string& path) {
   FileState state;
   if (file_ops().state_at(path.c_str(), &state) != 0) {

@@ -12,7 +12,8 @@ namespace sluice {
 namespace {
 
 #if defined(__linux__)
-/// Whether a byte can be read. The set of signals is read before the first argument is found to be nonsense, so nothing else happens.
+/// Whether a byte can be read. The system call reads the set of signals before it finds its first argument invalid, so nothing else
+/// happens.
 bool readable(std::uintptr_t address) noexcept {
   constexpr int kNoSuchAction = -1;
   constexpr std::size_t kSetBytes = 8;

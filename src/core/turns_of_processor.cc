@@ -13,7 +13,7 @@ namespace sluice {
 
 namespace {
 
-/// As the kernel has it (sched_setattr(2)); glibc has no name for it in Debian 12.
+/// The kernel's own structure (sched_setattr(2)); glibc of Debian 12 does not declare it.
 struct SchedulingAttributes {
   std::uint32_t size = sizeof(SchedulingAttributes);
   std::uint32_t policy = 0;

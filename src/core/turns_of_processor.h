@@ -14,7 +14,7 @@ inline constexpr std::int64_t kLongTurnNs = 10'000'000;
 /// that compute beside threads that must answer. Linux from 6.12 on; elsewhere, and where the system refuses, nothing changes.
 void work_in_turns_of(std::int64_t nanoseconds) noexcept;
 
-/// Of the calling thread; 0 where the system does not say.
+/// The value of the calling thread; 0 if the system does not say.
 std::int64_t turn_of_this_thread() noexcept;
 
 }  // namespace sluice

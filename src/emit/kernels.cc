@@ -25,7 +25,7 @@ const Window& window_of(const Node& node) {
   return node.op == OpKind::kPool ? node.as<model::PoolAttributes>().window : node.as<model::ConvAttributes>().window;
 }
 
-/// One image: the emitted kernels count rows of one.
+/// Only one image: the emitted kernels count the rows of one.
 bool one_image(const Graph& graph, const Node& node) {
   return graph.tensor(node.outputs[0]).shape.rank() == 4 && graph.tensor(node.outputs[0]).shape[0] == 1;
 }

@@ -129,8 +129,8 @@ class Bench {
   const MeasureOptions& options_;
 };
 
-/// The same layer on each of the engine's kernels that a plan may name for it, from derived weights too: emitted code has one kernel where
-/// the engine has several. Convolutions that the engine would run as winograd4 are emitted as exact ones.
+/// Emits the layer once for each of the engine's kernels that a plan may name for it, from derived weights too: emitted code has one kernel
+/// where the engine has several. Convolutions that the engine would run as winograd4 are emitted as exact ones.
 std::vector<profiler::KernelSample> samples_of(const model::Graph& graph, NodeId id) {
   using profiler::KernelUse;
   model::Node node = graph.node(id);
@@ -211,13 +211,13 @@ class Layers {
     if (options.network != nullptr) cuts_ = cuts_of(*options.network);
   }
 
-  /// Of a layer, how the least RAM cuts it; nothing of a made-up one.
+  /// How a layer is cut for the least RAM; nothing for a made-up layer.
   std::string cut_of(NodeId timed) const {
     const auto found = cuts_.find(timed);
     return found == cuts_.end() ? std::string() : found->second;
   }
 
-  /// As make_stage has them.
+  /// The same values as in make_stage.
   std::vector<Stage> choose() {
     std::vector<Stage> chosen = own(), made_up;
     Bench bench(graph, options_);

@@ -94,7 +94,7 @@ class Search {
     return best[stages_];
   }
 
-  /// In as few strips as fit, since each one more computes more, and the largest pieces.
+  /// Takes as few strips as fit, since each further one computes more, and the largest pieces.
   std::optional<Region> coarsest(std::size_t begin, std::size_t end, std::uint64_t limit) {
     const std::uint64_t most_macs = costs_.macs({begin, end}) + extra_macs_;
     for (std::int64_t strips = 1; strips <= (extra_macs_ > 0 ? kMostStrips : 1); ++strips) {
@@ -253,7 +253,7 @@ MemoryPlan smallest(const Network& network, Search& search, std::uint64_t least)
     if (!plan) break;
     best = std::move(*plan);
   }
-  // The same may be had for fewer multiply-adds.
+  // The same RAM may be reached with fewer multiply-adds.
   if (best.macs > network.macs)
     if (auto cheaper = placed_within(network, search, least, best.arena_bytes)) best = std::move(*cheaper);
   return best;

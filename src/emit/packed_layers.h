@@ -39,7 +39,7 @@ struct Member {
   std::string name;
   std::string type;
 };
-/// Those of structs inside it in their place, so that they are the numbers of an initialiser in their order.
+/// The members of inner structs stand in their place, so that all are the numbers of an initialiser in order.
 std::vector<Member> members_of(std::string_view type);
 
 }  // namespace sluice::emit

@@ -22,7 +22,7 @@ inline std::string c_float(float value) {
   return text;
 }
 
-/// The same in decimal, for headers: C++ before 17 has no hexadecimal floats. Nine digits tell all floats apart.
+/// Writes the value in decimal, for headers: C++ before 17 has no hexadecimal floats. Nine digits tell all floats apart.
 inline std::string c_decimal(float value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.8ef", static_cast<double>(value));

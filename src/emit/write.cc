@@ -167,7 +167,7 @@ std::string layer_table(const model::Graph& graph, const Network& network, const
   return text;
 }
 
-/// Of the values as the caller has them.
+/// The C type of the values as the caller has them.
 const char* c_type_of(const Network& network, const NetworkPort& port) {
   const DType type = network.storages[port.storage].dtype;
   if (port.flips || type == DType::kI8) return "int8_t";

@@ -184,7 +184,7 @@ namespace sluice::c_api {
 
 sluice_status status_of(ErrorCode code) noexcept { return static_cast<sluice_status>(static_cast<int>(code) + 1); }
 
-/// Where there is no memory for the text, the code's own words stand for it.
+/// If there is no memory for the text, the fixed text of the error code is given.
 sluice_status report(const Error& error) noexcept {
   const auto keep_all = [&]() -> sluice::Status { return keep_text(error.to_string()), sluice::Status(); };
   if (!sluice::or_out_of_memory("", keep_all)) keep_text(sluice::name_of(error.code));

@@ -14,7 +14,7 @@ planner::Schedule schedule_of(const plan::Plan& plan);
 Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
                                 const profiler::DeviceProfile& profile);
 
-/// What a device that copies takes for nodes without steps. Errors: as above.
+/// The time of nodes without steps on a device that copies them. Errors: as above.
 Result<std::vector<planner::NodeCopy>> copies_of(const model::Graph& graph, const plan::Plan& plan, const profiler::DeviceProfile& profile);
 
 }  // namespace sluice::engine

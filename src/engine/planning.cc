@@ -33,7 +33,7 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
 
 #endif
 
-/// What plans depend on.
+/// All that plans depend on.
 bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfile& b) noexcept {
   const auto rates = [](const profiler::DeviceProfile& p) {
     return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
@@ -75,7 +75,7 @@ Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
   return {};
 }
 
-/// With what the plan's tables take beyond what was set aside for them.
+/// Adds to `overhead` what the plan's tables take beyond what was set aside for them.
 Bytes overhead_with_tables(const Model& model, const plan::Plan& plan, Bytes overhead) {
   const Bytes tables = table_bytes(model.graph(), plan);
   return overhead + tables - std::min(tables, table_bound(model.graph()));
@@ -191,7 +191,7 @@ bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
     return std::tie(o.budget, o.repeat, o.keep_inputs, o.ports_elsewhere, t.policy, t.read_ahead, t.search_ms, t.partition, t.max_overhead,
                     t.read_size, t.reads_in_flight, e.read_bytes_per_second, e.compute_slowdown);
   };
-  // What is handed over goes to each session's own hook, what is spilled to its own file.
+  // Each session hands outputs to its own hook, and spills to its own file.
   if ((a.outputs.take == nullptr) != (b.outputs.take == nullptr) || a.scratch_directory.empty() != b.scratch_directory.empty())
     return false;
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;

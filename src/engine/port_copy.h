@@ -22,7 +22,7 @@
 
 namespace sluice::engine {
 
-/// Of a tensor whose elements follow each other in ONNX order, in bytes.
+/// The strides, in bytes, of a tensor whose elements follow each other in ONNX order.
 std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept;
 
 /// Whether the arena can hold these: of f64 none is finite and beyond the range of f32.
@@ -33,10 +33,10 @@ class PortCopy {
   /// Errors: kInvalidModel when the port's shapes and permutation disagree.
   static Result<PortCopy> make(const model::Graph& graph, const model::Port& port);
 
-  /// Of all elements in the arena.
+  /// The size of all elements in the arena.
   Bytes bytes() const noexcept { return bytes_; }
   DType dtype() const noexcept { return dtype_; }
-  /// Of all elements where the caller has them.
+  /// The size of all elements in the caller's type.
   Bytes bytes_as(DType dtype) const noexcept { return Bytes(bytes_.count() / size_of(dtype_) * size_of(dtype)); }
   /// Bytes from one element to the next along each ONNX axis.
   std::array<std::int64_t, Shape::kMaxRank> strides(const RowView& view) const noexcept;
@@ -44,9 +44,9 @@ class PortCopy {
 
   /// All elements. `view` is the arena's view of the port's tensor, whole: no ring.
   void to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view) const noexcept;
-  /// As many elements as `onnx` holds, from element `first` of the ONNX order on.
+  /// Copies as many elements as `onnx` holds, from element `first` of the ONNX order on.
   void from_arena(DType outside, const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept;
-  /// The same of a tensor that lies at `arena` in ONNX order without gaps.
+  /// Does the same with a tensor at `arena` that is in ONNX order without gaps.
   void from_dense(DType outside, const std::byte* arena, std::int64_t first, std::span<std::byte> onnx) const noexcept;
 
   /// Calls `take(block)` with rows x channels of `view` as boxes in ONNX order, one for each run of rows along the innermost of the axes

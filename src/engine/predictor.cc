@@ -30,7 +30,7 @@ class ErrorSum {
     computing_ += ms;
   }
 
-  /// Of a run that takes `ms` in all: what it waits is reading's doing.
+  /// The deviation of a run that takes `ms` in all: what is not computing is waiting for reads.
   double deviation(double ms) const {
     constexpr double kTogether = 0.5;
     double variance = (1 - kTogether) * apart_;
@@ -109,7 +109,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
                costs.step[i] * kMilliseconds);
   }
   const double copying_ms = add_copies(copies, prediction, errors);
-  // What was planned has the copies.
+  // A planned time includes the copies.
   prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * kMilliseconds + copying_ms;
   set_interval(prediction, errors.deviation(prediction.latency_ms));
   return prediction;

@@ -98,13 +98,13 @@ class CodePages {
 
   void release() const noexcept {
     for_each_run([](std::uintptr_t begin, std::uintptr_t end) {
-      // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
+      // If the system caches a program that was just linked in pages of 2 MiB, touching one byte would map a whole page.
       madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
       madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
     });
   }
 
-  /// What of these pages the process holds.
+  /// How many of these pages the process holds.
   Bytes held() const noexcept {
     std::uint64_t pages = 0;
     for_each_entry([&](std::uintptr_t, std::uint64_t entry) { pages += !written(entry) && (entry >> 63) != 0 ? 1 : 0; }, [] {});
@@ -211,7 +211,7 @@ std::string_view read_lines(const char* path, std::array<char, 4096>& buffer, co
 
 void release_code_pages() noexcept { CodePages().release(); }
 
-Bytes resident_beside_code() noexcept {
+Bytes release_code_and_measure() noexcept {
   const CodePages code;
   Bytes held;
   const auto release = [&] {
@@ -227,7 +227,7 @@ Bytes resident_beside_code() noexcept {
     resident = read_field(text, "VmRSS:");
     locked = read_field(text, "VmLck:");
   }
-  // What is locked cannot be given back: it stays, and counts.
+  // Locked pages cannot be given back: they stay, and count.
   return locked > Bytes() ? resident : resident - std::min(resident, held);
 }
 

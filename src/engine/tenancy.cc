@@ -129,7 +129,7 @@ Result<bool> Tenancy::plan_what_does_not_fit(Arrangement& next, std::vector<bool
   return changed;
 }
 
-/// As `place` and the planner count: whole pages. A plan that fits by less than a page does not fit.
+/// Counts whole pages, as `place` and the planner do. A plan that fits by less than a page does not fit.
 bool Tenancy::has_room(const Arrangement& next, const PlacedPlan& plan) const noexcept {
   return windowed() || Bytes(plan.parts.bytes()) <= capacity_of(next.budget, next.overhead + next.tables);
 }
@@ -156,7 +156,7 @@ Result<PlacedPlan> Tenancy::adopt_in_window(const Tenant& tenant) const {
   return placed;
 }
 
-/// At the planner's own addresses. Its overhead is what its tables take beyond what all overhead counts.
+/// The plan stays at the planner's own addresses. Its overhead is what its tables take beyond what the common overhead counts.
 Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, std::size_t index) {
   const Tenant& tenant = *tenants_[index];
   if (windowed()) {
@@ -285,7 +285,7 @@ Result<std::vector<BoundSession>> Tenancy::bind_all(const Arrangement& next, boo
   return bound;
 }
 
-/// What the arena holds already for a plan to come, left there by any session of the same model.
+/// The weights that the arena holds already for a plan to come, left there by any session of the same model.
 executor::Holding Tenancy::holding_of(std::size_t index, const PlacedPlan& plan) const {
   executor::Holding held = executor::Holding::none(plan.plan());
   for (const Tenant* tenant : tenants_) {
@@ -367,7 +367,7 @@ void Tenancy::discard_all() noexcept {
     arena_.discard({0, arena_.committed().count()});
 }
 
-/// What was decrypted may lie wherever loads and steps of the session that is gone have written, also between what others keep.
+/// Decrypted bytes may be wherever loads and steps of the session that is gone have written, also between weights that others keep.
 void Tenancy::wipe_for_others() noexcept {
   wipe_stack();
   if (tenants_.empty()) return;  // all of the arena goes back, which overwrites it
@@ -396,7 +396,7 @@ bool Tenancy::stuck() noexcept {
   return stuck_ != nullptr;
 }
 
-/// What the others kept in the arena is gone.
+/// The weights that the others kept in the arena are gone.
 void Tenancy::hold_nothing() noexcept {
   for (Tenant* other : tenants_) {
     if (other->plan == nullptr || other->weights_stay) continue;  // it is about to join; nobody writes to what it keeps

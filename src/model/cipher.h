@@ -27,7 +27,7 @@
 
 namespace sluice::model {
 
-/// Of the prefix.
+/// The salt of the prefix.
 using Salt = std::array<std::byte, 32>;
 Result<Salt> random_salt() noexcept;
 
@@ -57,7 +57,7 @@ class Cipher {
   /// Errors: kUnsupported, kOutOfMemory.
   static Result<Cipher> make(const FileKey& key, Direction direction, std::string_view subject) noexcept;
 
-  /// What follows is stretch `index`, or the header with this prefix.
+  /// Begins stretch `index`, or the header with this prefix.
   bool begin_stretch(std::uint32_t index, Bytes stored_size, Bytes raw_size) noexcept;
   bool begin_header(std::span<const std::byte> prefix) noexcept;
   /// En- or decrypts in place. Pieces of any size.

@@ -16,7 +16,7 @@ class HeaderDecoder {
  public:
   HeaderDecoder(std::size_t size, std::string_view path) : allowance_(size), path_(path) {}
 
-  /// What is computed: the part that the graphs of a file have each for themselves.
+  /// Tensors and nodes: the part that each graph of a file has for itself.
   Status decode_structure(const schema::Model& model, Graph& graph) {
     SLUICE_RETURN_IF_ERROR(text(model.name(), graph.name));
     SLUICE_RETURN_IF_ERROR(list(model.tensors(), graph.tensors));
@@ -28,7 +28,7 @@ class HeaderDecoder {
     return list(model.units(), graph.units);
   }
 
-  /// What all graphs of a file share.
+  /// Data that all graphs of a file share.
   Status decode_shared(const schema::Model& model, Graph& graph) {
     SLUICE_RETURN_IF_ERROR(list(model.weights(), graph.weights));
     SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph));

@@ -23,7 +23,7 @@ std::int64_t now_ns() noexcept {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Whether the system may take entries, or let somebody wait for them, at another time.
+/// Whether the system may accept entries, or a wait for them, at another time.
 bool passes(int error) noexcept { return error == -EINTR || error == -EAGAIN || error == -EBUSY || error == -ENOMEM; }
 
 /// Whatever a read does not bring at once (it was short, interrupted or failed) is read again by WeightSource::read, which knows what to
@@ -92,7 +92,7 @@ class RingReads final : public ReadQueue {
     std::byte* target = nullptr;
   };
 
-  /// Where a ring may be made and not entered, it is none. The entry that says so does nothing, and ends as it is handed over.
+  /// A ring that may be made but not entered is of no use. A no-op entry finds that out, and ends as it is submitted.
   bool may_be_entered() noexcept {
     io_uring_prep_nop(io_uring_get_sqe(&ring_));
     if (enter() != 1 || io_uring_cq_ready(&ring_) != 1) return false;
@@ -140,7 +140,7 @@ class RingReads final : public ReadQueue {
     return read_here(slot, Bytes(result > 0 ? align_down(static_cast<std::uint64_t>(result), source_.block()) : 0));
   }
 
-  /// What is missing of a read of which `done` bytes are there.
+  /// Reads what is missing after `done` bytes.
   Ended read_here(int slot, Bytes done) noexcept {
     const Read& read = reads_[static_cast<std::size_t>(slot)];
     return {slot, source_.read({read.range.offset + done, read.range.size - done}, read.target + done.count())};

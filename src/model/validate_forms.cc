@@ -60,7 +60,7 @@ class QuantisationCheck {
     return {};
   }
 
-  /// Of a node, that of u8 sums: one scale.
+  /// Checks the quantisation of each node's u8 sums: it has one scale.
   Status check(const std::vector<Node>& nodes) const {
     for (const Node& node : nodes)
       if (node.quantisation != kNoQuantisation) SLUICE_RETURN_IF_ERROR(check(node.name, node.quantisation, DType::kU8, Shape{}));
@@ -98,7 +98,7 @@ class SubgraphCheck {
   }
 
  private:
-  /// Of a body, subgraphs from `least` on may be run: those with a lower number may run it, and so a circle cannot be.
+  /// A body may run subgraphs from number `least` on only: those with a lower number may run it, so there can be no cycle.
   Status find_runners(const std::vector<Node>& nodes, const std::vector<Tensor>& tensors, std::size_t least) {
     for (const Node& node : nodes) {
       const std::size_t count = graph_.subgraphs.size();
@@ -141,7 +141,7 @@ class SubgraphCheck {
     return {};
   }
 
-  /// What is captured is an input of the node that runs the subgraph, so that lifetimes and units need not look inside.
+  /// A captured tensor is an input of the node that runs the subgraph, so that lifetimes and units need not look inside.
   Status check_capture(std::size_t s, const Capture& capture, std::vector<bool>& made) {
     const Subgraph& subgraph = graph_.subgraphs[s];
     SLUICE_RETURN_IF_ERROR(make(subgraph, capture.inner, made));

@@ -54,7 +54,7 @@ class FileSource final : public WeightSource {
   bool direct() const noexcept override { return direct_block_ != 0; }
   Bytes size() const noexcept override { return opened_as_.size; }
   int descriptor() const noexcept override {
-    // Where the calls are replaced the number need not mean anything to the system.
+    // If the calls are replaced, the descriptor need not mean anything to the system.
     return file_ops().open == system_file_ops().open ? file_.get() : -1;
   }
 

@@ -21,7 +21,7 @@ Status NodeCheck::epilogue() const {
   return integer() ? integer_activation() : Status{};
 }
 
-/// Of u8, what the range of the output can say; of i32 sums none.
+/// For u8, an activation that the output's range can express; for i32 sums, none.
 Status NodeCheck::integer_activation() const {
   const Function f = node_.epilogue.activation.function;
   const bool range = f == Function::kRelu || f == Function::kClip;

@@ -1,4 +1,4 @@
-// (I1) (I5) (I8): every weight that a step reads is in memory when it starts, and no wait can last for ever.
+// (I1) (I5) (I8): every weight that a step reads is in memory when it starts, and no wait can be endless.
 #include <algorithm>
 #include <vector>
 

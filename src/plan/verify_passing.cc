@@ -90,7 +90,7 @@ class PassingVerifier {
     return {};
   }
 
-  /// In the scratch file each spilled tensor has its bytes for itself.
+  /// Each spilled tensor has bytes of its own in the scratch file.
   Status check_file() const {
     struct Extent {
       std::uint64_t begin, end;

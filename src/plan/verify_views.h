@@ -103,7 +103,7 @@ inline bool same_bytes(const PlacedTensor& a, const PlacedTensor& b) noexcept {
          a.tensor->bytes() == b.tensor->bytes() && contiguous(a) && contiguous(b);
 }
 
-/// The same elements at the same places.
+/// Whether both have the same elements at the same positions.
 inline bool same_view(const PlacedTensor& a, const PlacedTensor& b) noexcept {
   if (a.tensor->shape != b.tensor->shape) return false;
   return part_of(a, b, {});

@@ -26,7 +26,7 @@ Problem with_chains(const Problem& problem, const BandCutter& cutter, const std:
   return banded;
 }
 
-/// What does not depend on capacity.
+/// Data that do not depend on capacity.
 struct Problems {
   std::vector<NodeId> order;
   Problem whole;             // no bands
@@ -34,7 +34,7 @@ struct Problems {
   std::vector<Rung> ladder;  // bands for memory
 };
 
-/// What passes with these kernels before anything is spilled.
+/// The tensors without a buffer, with these kernels, before anything is spilled.
 PassingKinds passing_of(const model::Graph& graph, const KernelChoice& kernels, const PlanRequest& request) {
   return request.hand_over_outputs ? handed_over(graph, kernels) : PassingKinds(graph.tensors.size(), Passing::Kind::kStays);
 }
@@ -85,7 +85,7 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
 /// session costs. Thoroughly where nothing fits otherwise, and where the least is asked for.
 enum class BandSearch : std::uint8_t { kQuick, kThorough };
 
-/// Nodes that the search may look at: at least, and for each millisecond of a request's search (measured: about a thousand a millisecond).
+/// Nodes that the search may look at: a fixed number, and more for each millisecond of a request's search.
 std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
   if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 200'000 + request.search_ms * 4000;
   return 10'000 + request.search_ms * 200;
@@ -150,7 +150,7 @@ struct Contenders {
     }
   }
 
-  /// What fits the least capacity fits every larger one.
+  /// A plan that fits the least capacity fits every larger one.
   std::uint64_t least() const noexcept { return last ? std::min(fast.least.bytes(), last->planning.least.bytes()) : fast.least.bytes(); }
 
   /// The best plan's problem and search, at a capacity that is not below the least.

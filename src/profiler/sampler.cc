@@ -208,7 +208,7 @@ double Sampler::drawn() noexcept {
   return static_cast<double>(state_ >> 11) * 0x1p-53;
 }
 
-/// Of a net: as likely twice as large as half.
+/// Draws the bytes that a run of a net touches: twice as many are as likely as half as many.
 std::uint64_t Sampler::drawn_run_bytes() noexcept {
   return static_cast<std::uint64_t>(kLeastRunBytes * std::pow(static_cast<double>(kMostRunBytes) / kLeastRunBytes, drawn()));
 }

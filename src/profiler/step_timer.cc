@@ -21,7 +21,7 @@ constexpr std::size_t kLeastRuns = 5;
 constexpr std::size_t kMostRuns = 300;  // of steps so short that asking for the time takes as long
 constexpr int kAnchorRuns = 3;
 
-/// Of the calling thread.
+/// CPU time of the calling thread.
 double cpu_seconds() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -65,10 +65,10 @@ class StepTimer {
     std::vector<std::optional<TimedStep>> steps;  // nothing for one whose weights are larger than the ring
     std::uint64_t run_bytes = 0;                  // what the steps touched, which may have to be more than was asked for
   };
-  /// For about so many seconds, but a few passes at least. Of each step the middle time of its passes. Errors: kOutOfMemory.
+  /// Runs for about so many seconds, but a few passes at least, and gives each step's median time. Errors: kOutOfMemory.
   Result<TimedTurn> time_in_turn(const Turn& turn, double seconds);
 
-  /// The same step while a file is read beside it. Errors: those of both.
+  /// Times the same step while a file is being read. Errors: those of both.
   Result<Together> time_beside_reads(const Request& request, const Reading& reading);
   /// What it costs to share a call among the threads: the median time of one whose tasks do nothing but write where another thread wrote
   /// in the call before. 0 of one thread.
@@ -81,7 +81,7 @@ class StepTimer {
   struct Call;
   struct Anchor;
   class TurnRun;
-  /// Where in the ring the next weights lie: round and round in its first `end` bytes.
+  /// The offset of the next weights: they go round and round in the first `end` bytes of the ring.
   struct RingPlace {
     std::uint64_t at = 0;
     std::uint64_t end = kMostRunBytes;

@@ -79,7 +79,7 @@ class Transfer {
     return step_seconds(profile_, candidate.kernel, candidate.request.node, work) - profile_.step_overhead_seconds;
   }
 
-  /// Of kernels that the other profile knows, steps as they are whole.
+  /// Whole, uncut steps of the kernels that the other profile knows.
   void group(const std::vector<Candidate>& candidates) {
     for (const Candidate& candidate : candidates) {
       const KernelRates* const rates = detail::rates_of(profile_, candidate.kernel, candidate.kernel.variant);

@@ -156,7 +156,7 @@ class StepTimer::TurnRun {
     return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth);
   }
 
-  /// As many bytes of weights as come next.
+  /// Reads the weights that come next, `bytes` of them.
   void read_ring(std::uint64_t bytes) {
     constexpr std::uint64_t kLine = 64;
     std::uint64_t sum = 0;

@@ -22,7 +22,7 @@ using importer::OnnxPort;
 
 bool is_layer(const Unit& unit) noexcept { return unit.kind == Unit::Kind::kWeighted; }
 
-/// What the data shows of one activation.
+/// Statistics of one activation over the data.
 struct Seen {
   Histogram histogram;
   std::vector<double> sums;  // by channel; empty: no layer with weights reads it
@@ -77,7 +77,7 @@ class Quantiser {
     return fail(ErrorCode::kUnsupported, settings_.onnx_path, "the file cannot be quantised; the report says why");
   }
 
-  /// What converting for a look inside found wrong is what is wrong with the file.
+  /// Errors of converting the probe are errors of the file.
   Status name_problems(Status status) {
     if (!status) report_.problems = scratch_.problems;
     return status;
@@ -179,7 +179,7 @@ class Quantiser {
     double noise_db = -std::numeric_limits<double>::infinity();
   };
 
-  /// Of those that the options leave.
+  /// The best of the methods that the options allow.
   Result<Choice> best_method() {
     Choice best;
     for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError}) {

@@ -87,7 +87,7 @@ Range Histogram::cut(double percentile) const {
   return {std::min(0.0f, std::max(lowest_, end(0, 1))), std::max(0.0f, std::min(highest_, end(kBins - 1, -1)))};
 }
 
-/// Of rounding inside, evenly spread over a step, and of cutting outside.
+/// The squared error of rounding inside, evenly spread over a step, and of clipping outside.
 double Histogram::error_of(const Range& range) const noexcept {
   const double step = range.scale();
   double error = 0;

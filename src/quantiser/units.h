@@ -24,7 +24,7 @@ struct Unit {
   bool rectified = false;   // a Relu or Clip ends it
   bool homogeneous = true;  // the output of twice as large sums is twice as large
 
-  // Of a layer with weights:
+  // Only for a layer with weights:
   std::string_view weight;
   std::string_view bias;  // of the node, or of the addition behind a MatMul; empty: none
   std::size_t bias_node = Editor::kNone;

@@ -333,7 +333,7 @@ Status Fleet::read_weights() {
   return {};
 }
 
-/// What crosses a border between units gets bytes of its own; what is an output of the graph, too, is written there as well.
+/// A tensor that crosses a border between units gets bytes of its own; if it is an output of the graph as well, it is also written there.
 void Fleet::place_tensors(FleetModel& entry) const {
   const model::Graph& graph = entry.model->graph();
   entry.places.assign(graph.tensors.size(), {});
@@ -359,7 +359,7 @@ Device Fleet::device() const {
   Device device;
   for (const FleetProcessor& processor : processors)
     device.processors.push_back({processor.options.name, kDispatch, processor.options.backend ? 0 : kMillisecond});
-  // What is handed over lies in memory that every processor sees, and where it is copied, that is part of a unit's measured time.
+  // Tensors are handed over in memory that every processor sees; where they are copied, that is part of a unit's measured time.
   device.transfers.resize(processors.size() * processors.size());
   return device;
 }

@@ -25,7 +25,7 @@
 
 namespace sluice::scheduler {
 
-/// Where a tensor of a job lies: with the caller, or in the job's own hand-over memory.
+/// The address of a job's tensor: with the caller, or in the job's own hand-over memory.
 struct TensorPlace {
   enum class Kind : std::uint8_t { kInput, kOutput, kBetween };
   Kind kind = Kind::kInput;
@@ -72,10 +72,10 @@ struct JobMemory {
 
   std::span<const std::byte> read(const TensorPlace& place) const noexcept;
   std::span<std::byte> write(const TensorPlace& place) const noexcept;
-  /// Of what lies between units, with the tail that may be read; else nothing.
+  /// The bytes of a tensor between units, with the tail that may be read; nothing for others.
   std::span<std::byte> in_place(const TensorPlace& place) const noexcept;
 };
-/// One after the other, in the order of ports. What lies between units is read, and made, where it lies, where the program can.
+/// Gives a unit its inputs, in the order of ports. A tensor between units is read and written in place if the program can do so.
 Status give_inputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
 Status take_outputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
 

@@ -33,7 +33,7 @@ class AlignedBytes {
   std::vector<Line> lines_;
 };
 
-/// What a tensor takes of a region, with its tail.
+/// Bytes that a tensor takes of a region, with its tail.
 inline std::size_t bytes_in_region(std::size_t tensor) noexcept {
   return static_cast<std::size_t>(align_up(tensor + kPortTail.count(), 64));
 }

@@ -43,17 +43,17 @@ struct ShareUnit {
 Status plan_least(ShareUnit& unit);
 /// One more, with all its weights, and that chosen. Errors: those of plan_session.
 Status plan_all(ShareUnit& unit);
-/// Plans for more, up to `room` bytes. Errors: those of plan_session.
+/// Adds plans that keep more weights, as far as `room` bytes of arena allow. Errors: those of plan_session.
 Status plan_more(ShareUnit& unit, Bytes room);
 
-/// Of the chosen plans: what is kept, the windows of all parts, tables.
+/// The memory of the chosen plans: kept weights, the windows of all parts, tables.
 Bytes bytes_of(std::span<const ShareUnit> units, std::size_t parts);
 /// The window of a part.
 Bytes window_of(std::span<const ShareUnit> units, std::size_t part);
 
 /// Chooses among the plans that the units have. `room` holds at least the first plans of all.
 void share_out(std::span<ShareUnit> units, std::size_t parts, Bytes room);
-/// What is left of the room goes to the units that gain by it, with plans for just as much.
+/// The remaining room goes to the units that gain by it, with plans for just as much.
 Status use_rest(std::span<ShareUnit> units, std::size_t parts, Bytes room);
 
 }  // namespace sluice::scheduler

@@ -8,7 +8,8 @@ namespace sluice::scheduler {
 
 void Dispatcher::work(void* context) noexcept {
   Worker& worker = *static_cast<Worker*>(context);
-  // What computes lets all others come first that wake up on its processor: callers, timed processors, loaders, whoever waits for a device.
+  // Compute threads give way to every other thread that wakes up on their processor: callers, timed processors, loaders, waiters for a
+  // device.
   if (worker.dispatcher->fleet_.computes(worker.number)) work_in_turns_of(kLongTurnNs);
   worker.dispatcher->measure(worker);
   worker.dispatcher->serve(worker);

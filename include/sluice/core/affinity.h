@@ -22,8 +22,8 @@ struct CpuKinds {
 /// Reads cpu_capacity of each processor below `root` (tests have their own); of this machine's, those that the calling thread may run on.
 CpuKinds read_cpu_kinds(const std::string& root = {});
 
-/// Where `threads` threads that compute belong: on the big processors, where there are small ones too and big ones for all of them. Empty:
-/// anywhere.
+/// The processors on which `threads` compute threads should run: the big ones, if there are small ones too and enough big ones for all.
+/// Empty: any.
 std::vector<int> processors_to_compute_on(int threads, const std::string& root = {});
 
 /// The processors that the calling thread may run on, without `cpus`.

@@ -50,7 +50,7 @@ class Arena {
 
   /// Gives the memory of these bytes back, as far as they are whole pages; they read as zero then.
   void discard(Interval<std::uint64_t> bytes) noexcept;
-  /// What of the arena holds memory now.
+  /// Bytes of the arena that hold memory now.
   Bytes resident() const noexcept;
 
   std::byte* data() const noexcept { return base_; }

@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-/// In rising order of preference on the architecture each belongs to.
+/// The sets of each architecture are listed in rising order of preference.
 enum class Isa : std::uint8_t { kScalar, kNeon, kAvx2, kAvx512 };
 
 /// `scalar`, `neon`, `avx2`, `avx512`.

@@ -58,9 +58,9 @@ struct Error {
 
 /// Makes an error. `reason` must be a string literal (it is kept by pointer).
 Error make_error(ErrorCode code, std::string_view subject, const char* reason) noexcept;
-/// The same with the number that was needed and the one that was found.
+/// Makes the same error with two numbers: what was needed and what was found.
 Error make_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t needed, std::uint64_t available) noexcept;
-/// The same with the most that there may be and the number that was found.
+/// Makes the same error with two numbers: the most that is allowed and what was found.
 Error make_limit_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t most, std::uint64_t found) noexcept;
 /// An I/O error with the errno of the failed call.
 Error make_io_error(std::string_view subject, const char* reason, int os_error) noexcept;

@@ -44,8 +44,8 @@ using BufferId = Id<struct BufferTag>;  // a buffer of a Plan
 using StepId = Id<struct StepTag>;      // a step of a Plan
 using LoadId = Id<struct LoadTag>;      // a load of a Plan
 
-/// Which code runs a step. The numbers are stored in plan files: never reuse one, append only. What each one is stands in
-/// `kernels/registry.h`; `plan` and `planner` treat it as an opaque word.
+/// The code that runs a step. The numbers are stored in plan files: never reuse one, append only. `kernels/kernel_ids.h` names them; to
+/// `plan` and `planner` a number means nothing.
 enum class KernelId : std::uint16_t { kNone = 0 };
 
 }  // namespace sluice

@@ -40,7 +40,7 @@ enum class PanelScale : std::uint8_t {
 };
 inline constexpr int kPanelScaleCount = 3;
 
-/// Which axis of a product the panels cut.
+/// The axis of a product that the panels cut.
 enum class PanelSide : std::uint8_t {
   kOutputs = 0,  // a panel is 16 output channels
   kInputs = 1,   // a panel is 16 input features of all outputs, [K/16][taps][N][16]: a range of k is a run of panels

@@ -18,9 +18,9 @@ namespace sluice {
 /// /sys in tests.
 std::optional<int> interrupted_by_reads(const std::string& file, const std::string& root = {});
 
-/// Where the loader of `file` best runs while `threads` threads compute on `compute_cpus` (empty: anywhere): on the small processors where
-/// there are both kinds, else, if there are more processors than threads, on the one that its interrupts go to, unless that is to compute.
-/// Only processors that the calling thread may run on. Empty: anywhere.
+/// The processors on which the loader of `file` best runs while `threads` threads compute on `compute_cpus` (empty: any): the small ones,
+/// if the CPU has both kinds; else, if there are more processors than threads, the one that serves the file's interrupts, unless that one
+/// is to compute. Names only processors that the calling thread may run on. Empty: any.
 std::vector<int> processors_to_load_on(const std::string& file, int threads, const std::vector<int>& compute_cpus = {});
 
 }  // namespace sluice

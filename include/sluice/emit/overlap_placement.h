@@ -53,8 +53,8 @@ class OverlapPlacement {
   }
 
  private:
-  /// Of a rectangle: another one that lives at the same time, and the distances at which this one must begin above the other's start, or
-  /// below it.
+  /// A constraint on a rectangle: another one that lives at the same time, and how far above the other's start, or below it, this one must
+  /// begin.
   struct Neighbour {
     Neighbour(std::size_t o, std::uint64_t size, std::uint64_t other_size) : other(o), above(other_size), below(size) {}
     std::size_t other;

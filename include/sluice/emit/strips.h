@@ -38,7 +38,7 @@ inline bool outlives(const Network& network, const Region& region, std::size_t s
 
 class Strips {
  public:
-  /// Of a region that may run in so many strips (`possible`).
+  /// The cost of a region that may run in so many strips (`possible`).
   Strips(const Network& network, const Region& region) : network_(network), region_(region) {
     const std::size_t count = region.last - region.first;
     columns_.resize(static_cast<std::size_t>(region.strips) * count);

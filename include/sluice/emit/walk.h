@@ -158,7 +158,7 @@ class Walk {
     if (writes) {
       const std::int64_t end =
           stage.folds ? stage.out.rows * stage.out.pixels * stage.out.channels : made_before(i, {place(i).row, place(i).pixel + count});
-      // What nobody reads is written all the same.
+      // Rows that no stage reads are written all the same.
       const std::int64_t keep = std::min(keep_of(stage.storage, i, after), end - stage.out.channels);
       alive_[stage.storage] = std::max(alive_[stage.storage], end - keep);
       for (Overlap& o : overlaps_)

@@ -25,7 +25,8 @@ struct MemoryOutlook {
 /// no memory for reading, nothing is available.
 MemoryOutlook read_memory_outlook(const std::string& root = {});
 
-/// Of process scope. A cgroup's limit less 4 MiB is never exceeded: what the kernel counts there beside the process.
+/// A budget of process scope. It never exceeds a cgroup's limit less 4 MiB, which are for what the kernel charges the group besides the
+/// process.
 Bytes first_budget(const MemoryOutlook& outlook) noexcept;
 
 /// The budget to go to from `current`, or none where the change would not be worth its loads.

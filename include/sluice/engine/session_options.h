@@ -58,7 +58,7 @@ struct Tuning {
   Bytes read_size{};
   /// Reads under way at one time, up to executor::kMaxReadsInFlight. Default: 0, what the device profile found best, else 4.
   int reads_in_flight = 0;
-  /// A run in which no read ends for so long fails with kIo (ETIMEDOUT). Default: 30 s; 0: never, and a dead disk holds a run for ever.
+  /// A run in which no read ends for so long fails with kIo (ETIMEDOUT). Default: 30 s; 0: never, so a dead disk hangs a run.
   std::int64_t read_timeout_ms = executor::ReadOptions{}.timeout_ms;
   /// Processors that compute, and those that the loader and its readers run on. Default, empty: where the CPU has big and small cores, the
   /// big ones compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts
@@ -76,16 +76,16 @@ struct Emulation {
 };
 
 struct SessionOptions {
-  /// What the session may hold. Default: all weights at once. Less makes it stream: each run reads what was not kept. In a shared arena:
-  /// what the session would take alone, the arena's budget if that is less.
+  /// The most that the session may hold. Default: no limit, so all weights stay in memory. With less it streams: each run reads what was
+  /// not kept. In a shared arena: what the session would take alone, or the arena's budget if that is less.
   Bytes budget = kUnlimitedBytes;
   /// Addresses are reserved for set_budget up to here, so that going up keeps what is resident. Default: 0, the budget. Costs address space
   /// and one more plan at opening, no memory.
   Bytes largest_budget{};
   /// What the budget bounds. Default: what the library holds.
   BudgetScope scope = BudgetScope::kLibrary;
-  /// Of a process budget, what the program itself will take after this session is made: its own buffers, other libraries. Default: nothing.
-  /// Costs as much of the arena. A library budget does not count it.
+  /// In process scope: the bytes that the program itself will take after this session is made, for its own buffers and for other libraries.
+  /// Default: none. The arena becomes smaller by as much. Library scope does not count them.
   Bytes reserve{};
   /// Threads that compute, the caller's among them. Default: 1. Each costs a stack and its workspaces; outputs are the same bits.
   int threads = 1;
@@ -95,16 +95,16 @@ struct SessionOptions {
   bool keep_inputs = true;
   /// Ports may lie with the caller (Session::place_input, place_output). Default: no. Costs what keep_inputs costs, and some bytes a port.
   bool ports_elsewhere = false;
-  /// Where a budget is smaller than the activations, even in bands: a directory for a scratch file, which activations go to and come back
-  /// from, as the plan says. Default, empty: never, and such budgets are refused. Costs the disk's time, twice for each byte; same outputs.
-  /// The file has no name and ends with the session. Refused for encrypted models, whose activations it would hold in plain.
+  /// The directory of a scratch file, to which activations go and from which they come back, as the plan says, if even bands do not fit
+  /// them in the budget. Default, empty: such budgets are refused. Costs the disk's time, twice for each byte; same outputs. The file has
+  /// no name and ends with the session. Refused for encrypted models, whose activations it would hold in plain.
   std::string scratch_directory{};
   /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
   /// Default: a million, which keeps a hostile model from running for ever.
   std::int64_t max_turns = kernels::kDefaultMaxTurns;
   /// Keep what each step and load costs (Session::step_times, load_times). Default: no. Costs two looks at the clock a step.
   bool time_steps = false;
-  /// What this device can do (profiler/profile_file.h, profiler/measure.h); copied. Default: assumed rates, and plans that may be slower.
+  /// The device profile (profiler/profile_file.h, profiler/measure.h); copied. Default: assumed rates, and plans that may be slower.
   const profiler::DeviceProfile* profile = nullptr;
   /// Run this plan instead of making one; verified, and copied. Default: the planner's.
   const plan::Plan* plan = nullptr;

@@ -65,10 +65,10 @@ class SharedArena {
   /// again. Errors: kBudgetTooSmall naming the model that does not fit, with the smallest budget in which it and the tables of all do.
   Status set_budget(Bytes budget);
 
-  /// Of all sessions together. Where another thread uses the arena, its last figures.
+  /// The figures of all sessions together; while another thread uses the arena, the last ones known.
   MemoryReport memory() const noexcept;
 
-  /// For Session::create.
+  /// Used by Session::create.
   const std::shared_ptr<engine::Tenancy>& tenancy() const noexcept { return tenancy_; }
 
  private:

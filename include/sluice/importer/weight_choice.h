@@ -19,7 +19,7 @@
 
 namespace sluice::importer {
 
-/// What a plan for one choice says.
+/// What a run is predicted to cost with one choice of storage for each weight.
 struct WeightPrice {
   double period_ms = 0;
   double compute_ms = 0;

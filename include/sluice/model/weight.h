@@ -85,7 +85,7 @@ class StretchBytes {
  private:
   std::uint32_t count_ = 0;
 };
-/// Of a panel, and so of a stretch.
+/// The largest size of a panel, and so of a stretch.
 inline constexpr Bytes kMaxPanelBytes{(std::uint64_t{1} << 32) - kWeightAlignment};
 
 /// What stands in place of the hash of an encrypted stretch.

@@ -60,11 +60,11 @@ class PlainNode {
 
   /// Does it have arguments that are read from tensors at run time?
   bool late() const noexcept;
-  /// The same node with other arguments.
+  /// Makes the same node with other arguments.
   PlainNode with(std::span<const std::int64_t> arguments) const noexcept {
     return PlainNode(op_, {form_.result, form_.present, arguments}, inputs_).in_call(call_).in_bodies(bodies_);
   }
-  /// The same node as a step: with weights and compute threads.
+  /// Makes the same node as a step: with weights and compute threads.
   PlainNode in_call(const kernels::KernelCall* call) const noexcept {
     PlainNode made = *this;
     made.call_ = call;
@@ -72,7 +72,7 @@ class PlainNode {
   }
   /// nullptr: it runs at convert, or within a body.
   const kernels::KernelCall* call() const noexcept { return call_; }
-  /// The same node within so many bodies.
+  /// Makes the same node nested in so many bodies.
   PlainNode in_bodies(int bodies) const noexcept {
     PlainNode made = *this;
     made.bodies_ = bodies;

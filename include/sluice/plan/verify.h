@@ -12,7 +12,7 @@
 
 namespace sluice::plan {
 
-/// What `verify` cannot see from the plan and the graph alone, because `plan` does not include `kernels`.
+/// Facts that `verify` cannot see from the plan and the graph alone, because `plan` does not include `kernels`.
 struct VerifyContext {
   Bytes file_size;               // of the model file
   std::uint64_t model_hash = 0;  // of the model the plan is to run

@@ -1,4 +1,4 @@
-// The planner's door: a graph, a budget and a device profile in, a Plan out. Reads no weight.
+// The entry point of the planner: takes a graph, a budget and a device profile, gives a Plan. Reads no weight.
 //
 // The passes are headers in rooms beside this one (docs/planner.md has the table). Every plan that leaves here
 // has passed plan::verify.

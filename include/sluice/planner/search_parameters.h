@@ -40,7 +40,8 @@ struct SearchParameters {
   double worth_both = 0.99;       // of the first partition's candidate: what the bound of the other must promise
 
   std::uint64_t quick_ms = 4;  // of counted work without the exact search: a few tries of a large model, many of a small one
-  /// Where the exact search finds a placement it mostly does within 2 ms; many short tries, of several drafts, find more than two long ones.
+  /// If the exact search finds a placement, it mostly does so within 2 ms; many short tries, of several drafts, find more than two long
+  /// ones.
   std::uint64_t exact_shares = 24;
   int exact_tries = 8;
   double exact_up_to = 1.3;  // capacities that the quick rules reach: where they stay higher, one share seldom finds a placement
@@ -49,18 +50,18 @@ struct SearchParameters {
   std::size_t size_walks = 2;  // mixes that are followed through the sizes
   int most_thorough = 2;       // drafts that are tried in every way when there is a good plan already
 
-  /// Of load_sides. Before each delay 6 loads missed those that had split what is free; 400 failures in a row found no more than 150 at the
-  /// budgets of the bench, and left less work to others.
+  /// Limits of load_sides. Trying 6 loads before each delay missed those that had split the free space; 400 failures in a row found no more
+  /// than 150 at the budgets of the benchmark, and left less work to others.
   std::size_t side_delays = 6;
   std::size_t side_loads = 16;
   int side_failures = 150;
   std::uint64_t side_share_of_work = 8;  // one part in so many of what is left
 
-  /// Of time_bands: a chain's longest run of nodes, and the share of its own time that it must promise.
+  /// Limits of time_bands: the longest run of nodes in a chain, and the share of its own time that a chain must promise to save.
   std::size_t time_chain_nodes = 8;
   double time_chain_gain = 0.97;
 
-  /// Of memory_bands. A partition is worth having where it takes less than so much of the peak before.
+  /// Limit of memory_bands: a partition is worth having if its peak is less than this share of the peak before.
   double band_gain = 0.99;
   std::size_t band_near = 6;           // places on either side of a peak at which regions may end, whatever crosses there
   std::size_t band_longest = 256;      // nodes to a side

@@ -67,24 +67,24 @@ struct DeviceProfile {
   std::string isa;     // of core/cpu.h
   int threads = 1;
 
-  // Where nothing was measured. Compute rates are those of one thread times `threads`.
+  // Used if nothing was measured. Compute rates are those of one thread times `threads`.
   double flops_per_second = 100e9;  // dense and convolution kernels
   double depthwise_flops_per_second = 20e9;
   double memory_bytes_per_second = 12e9;  // elementwise kernels, and batch-1 dense over its weights
   double step_overhead_seconds = 1e-6;    // dispatch of one step: what a run takes beyond the sum of its steps, for each
   double read_bytes_per_second = 1.5e9;   // sequential direct reads of 1 MiB
 
-  // What it costs to begin anew: a loader that waited for a gate first wakes and then waits for its first bytes; a step that waited for a
-  // load wakes.
+  // The cost of starting again after a wait: a loader that waited for a gate first wakes and then waits for its first bytes; a step that
+  // waited for a load wakes.
   double load_start_seconds = 100e-6;
   double wake_seconds = 20e-6;
-  // What it costs to share a step among threads that are awake: they see it late, fetch what others wrote, and wait for each other.
+  // The cost of sharing a step among threads that are awake: they see it late, fetch what others wrote, and wait for each other.
   double share_seconds = 2e-6;
 
   double verify_bytes_per_second = 12e9;  // checksums of what was just read; rates of `reads` count them
   double decoded_per_second = 0;          // values of coded weights, whatever their type; 0: not measured, assumed by `isa`
   double decrypt_bytes_per_second = 4e9;  // encrypted weights: AES-256-GCM
-  // What one does to the other: both share memory, and the system's part in reading takes time of a core.
+  // How reading and computing slow each other down: both share memory, and the system's part in reading takes time of a core.
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
   double common_error = 0.02;           // standard deviation of what all steps of a run are off by together, as a share

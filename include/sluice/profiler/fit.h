@@ -28,7 +28,7 @@ inline void place_samples(const KernelRates& rates, std::span<KernelSample> samp
   for (KernelSample& sample : samples) sample.place = detail::place_of(sample.work, rates.scales, tile);
 }
 
-/// Of each candidate, how much of what is known of the kernel far from all samples is not known here: 0 at a sample to 1 far from all.
+/// The uncertainty at each candidate, as a share of the uncertainty far from all samples: 0 at a sample, 1 far from all.
 std::vector<double> uncertainty(const KernelRates& rates, std::span<const KernelSample> samples, std::span<const StepWork> candidates,
                                 detail::TileExtent tile);
 

@@ -143,7 +143,7 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
   return below.bytes_per_second + share * (above->bytes_per_second - below.bytes_per_second);
 }
 
-/// Those of the kernel and variant, else of its first variant that was measured, else none.
+/// The measurements of the kernel and variant, else of the kernel's first variant that was measured, else none.
 inline const KernelRates* rates_of(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
   kernel.variant = variant;
   const auto exact = of_kernel(profile.kernels, kernel);

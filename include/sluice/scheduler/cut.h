@@ -78,7 +78,7 @@ inline void cut_long_piece(std::span<const CutOperator> operators, std::span<con
 
 }  // namespace detail
 
-/// Where units end: operators [ends[i-1], ends[i]) are unit i.
+/// The ends of the units: operators [ends[i-1], ends[i]) are unit i.
 inline std::vector<std::size_t> cut_ends(std::span<const CutOperator> operators, const CutParameters& parameters = {}) {
   const std::vector<std::uint64_t> live = detail::live_bytes(operators);
   std::vector<std::size_t> ends;

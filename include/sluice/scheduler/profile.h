@@ -23,7 +23,7 @@ class Profile {
  public:
   static constexpr double kSmoothing = 0.1;  // what Band uses; the detector is what makes up for its slowness
 
-  /// Of models that `check_model` accepts. Allocates; nothing after it does.
+  /// Takes models that `check_model` accepts. Allocates; no later call does.
   Profile(const Device& device, std::span<const Model> models, double smoothing = kSmoothing)
       : processors_(device.count()), smoothing_(smoothing) {
     for (const Processor& processor : device.processors) dispatch_.push_back(processor.dispatch);

@@ -1,4 +1,4 @@
-// Several models on several processors, inside one budget: the door of this folder.
+// Runs several models on several processors inside one budget: the entry point of this folder.
 //
 //     auto scheduler = Scheduler::create({.budget = 64_MiB, .processors = {{.cpus = {0}}, {.cpus = {1}, .compute_slowdown = 3}}});
 //     auto faces = (*scheduler)->add_model(*face_model, {});
@@ -62,7 +62,7 @@ struct SchedulerOptions {
   Bytes budget = kUnlimitedBytes;
   BudgetScope scope = BudgetScope::kLibrary;
   Bytes reserve{};                             // as SessionOptions::reserve
-  std::vector<ProcessorOptions> processors{};  // empty: one of CPU kernels
+  std::vector<ProcessorOptions> processors{};  // empty: one processor, which runs the CPU kernels
   std::string policy = "sluice";
   Limits limits{};
   int warmup_runs = 1;   // of each model on each processor, before the measured ones...
@@ -81,7 +81,7 @@ struct ModelOptions {
   bool urgent = false;         // its jobs take a processor at a step boundary from those of other models; it has its own part of the budget
   double runs_per_second = 1;  // how often its jobs come, as far as known: a model that runs often keeps more of its weights
   bool same_bits = false;      // only on processors that give the bits of our CPU kernels
-  /// One tensor a port. What is measured with, and all that a timed processor answers. Default: zeros.
+  /// A tensor for each port. Measurements run on them, and a timed processor knows the answers to them alone. Default: zeros.
   std::vector<std::vector<std::byte>> reference_inputs{};
   ProcessorId fixed{};  // for the policy fixed_worker; default: processors in turn
 };
@@ -200,7 +200,7 @@ class Scheduler {
   virtual Time now() const noexcept = 0;
   /// How a model was cut, and what each unit can run on: the fallback, before anything runs.
   virtual std::vector<UnitSupport> units(ModelId model) const = 0;
-  /// What `start` gave to others; `units` is without it from then on.
+  /// The units that `start` took from a processor and gave to others; `units` no longer lists that processor for them.
   virtual std::vector<Fallback> fallbacks() const = 0;
   /// What the reference inputs give, computed on a processor of CPU kernels where there is one; by port. After `start`, for good.
   virtual std::span<const std::vector<std::byte>> reference_outputs(ModelId model) const noexcept = 0;

@@ -222,7 +222,7 @@ int dispatch(int argc, char** argv) {
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
   const std::vector<std::string> words = spread_values(typed.subspan(argc > 0 ? 1 : 0), kOfValues);
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes the last word first
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 parses a vector from its back
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help
   } catch (const CLI::ParseError& error) {

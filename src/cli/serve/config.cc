@@ -222,7 +222,7 @@ void check_requests(const ServeConfig& config, Section& section) {
                    fmt::format("ask for {:.0f} requests in running_time_ms, and at most {:.0f} are made", requests, kMostRequests));
 }
 
-/// Of Band's keys those that ask for what is done in another way here.
+/// Keys of Band's that ask for something that is done in another way here.
 void read_without_effect(Section& section, ServeConfig& config) {
   section.integer("minimum_subgraph_size", 7, 1, 1'000'000);
   section.word("subgraph_preparation_type", "merge_unit_subgraph",
@@ -282,7 +282,7 @@ std::string read_text(const std::string& path) {
     if (got < 0) raise(make_io_error(path, "the file cannot be read", errno));
     if (got == 0) break;
     text.append(piece.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMostText.count())  // a device that never ends would be read until memory does
+    if (text.size() > kMostText.count())  // an endless device file would exhaust memory
       throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is longer than {}", path, format_bytes(kMostText)));
   }
   return text;

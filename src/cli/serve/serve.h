@@ -31,7 +31,7 @@ struct ServeReport {
 };
 
 void print(const ServeReport& report, bool json);
-/// For Perfetto: a row for each processor, a slice for each run.
+/// Writes a trace for Perfetto: a row for each processor, a slice for each run.
 std::string trace_of(const ServeReport& report);
 
 }  // namespace serve_detail

@@ -119,7 +119,7 @@ struct IntegerBinaryParameters {
 /// A table follows from the weight: out = table[in].
 struct IntegerTableParameters {};
 
-/// Where integers begin, u8(x / scale), and where they end, (x - zero) * scale.
+/// The borders of the quantised part: u8(x / scale) where it begins, (x - zero) * scale where it ends.
 struct IntegerBorderParameters {
   float scale = 1.0f;
   std::uint8_t zero = 0;

@@ -16,7 +16,7 @@
 
 namespace sluice::operators {
 
-/// Of the largest kind, in whole words.
+/// The size of the largest kind, in whole words.
 inline constexpr std::size_t kMostParameterBytes = 216;
 
 template <class T>

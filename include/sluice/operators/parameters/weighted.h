@@ -25,7 +25,7 @@ struct PanelGeometry {
 struct WeightedParameters {
   PanelGeometry panels;
   Epilogue epilogue;
-  // Of the whole node, for prices.
+  // The whole node's work, for prices.
   std::int64_t input_elements = 0;  // of the first input
   std::int64_t out_rows = 0;
   std::int64_t out_pixels = 0;  // of a row

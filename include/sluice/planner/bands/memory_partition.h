@@ -25,7 +25,7 @@
 
 namespace sluice::planner {
 
-/// What a partition is to make small: all that the arena holds, or activations and workspaces alone, whatever becomes of weights.
+/// The peak that a partition is to lower: that of all that the arena holds, or of activations and workspaces alone.
 enum class Lower : std::uint8_t { kArena, kActivations };
 
 struct PartitionRule {
@@ -158,7 +158,7 @@ class RegionSearch {
       for (std::size_t i = life.first; i <= life.last; ++i) crossing_[i] += life.bytes;
   }
 
-  /// What lives whole beside a region at least: what crosses either of its ends.
+  /// The least that is whole in memory while a region runs: the tensors that cross either of its ends.
   std::uint64_t beside(std::size_t first, std::size_t end) const noexcept {
     const auto crosses = [](const Life& life, std::size_t at) { return life.first <= at && at <= life.last; };
     std::uint64_t bytes = 0;

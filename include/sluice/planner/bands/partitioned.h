@@ -22,7 +22,7 @@
 
 namespace sluice::planner {
 
-/// What a place of the order needs.
+/// The memory that a position of the order needs.
 struct Need {
   std::uint64_t activations = 0;
   std::uint64_t weights = 0;
@@ -36,7 +36,7 @@ class StepCosts {
   explicit StepCosts(const Problem& problem, bool finest = true)
       : problem_(problem), whole_(problem.graph->nodes.size()), finest_(finest) {}
 
-  /// Of the whole node, whose weights come in the finest slices: its time, and what it needs beside blocks.
+  /// Figures of the whole node with its weights in the finest slices: its time, and what it needs besides blocks.
   struct Whole {
     double seconds = 0;
     Need own;
@@ -50,7 +50,7 @@ class StepCosts {
     return whole;
   }
 
-  /// What a weight takes that lies whole in memory, or its finest slice.
+  /// Bytes of a weight in memory: whole, or its finest slice.
   std::uint64_t held_bytes(WeightId id, bool finest) const {
     const model::Weight& weight = problem_.graph->weight(id);
     if (weight.always_resident) return 0;
@@ -133,7 +133,7 @@ class Partitioned {
     return std::all_of(chains_.begin(), chains_.end(), [](const auto& chain) { return chain.has_value(); });
   }
 
-  /// The same regions, but for how region `which` is cut.
+  /// The same regions, with region `which` cut in another way.
   void set_bands(std::size_t which, std::int64_t bands) {
     regions_[which].bands = bands;
     chains_[which] = cut(regions_[which]);

@@ -47,14 +47,14 @@ struct Search {
   void spend(std::uint64_t work) noexcept { work_left -= static_cast<std::int64_t>(work); }
   bool has_any() const noexcept { return best || to_beat < std::numeric_limits<double>::infinity(); }
   bool may_go_on() const noexcept { return work_left > 0 || !has_any(); }
-  /// Of one placement of everything together.
+  /// The limits of one placement of everything together.
   PlaceOptions limits_together() const noexcept {
     const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
     return {
         .goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_up_to = problem.search.exact_up_to};
   }
 
-  /// What the best of all takes, here or elsewhere, as far as is known.
+  /// The time of the best candidate so far, of this draft or another.
   double found() const noexcept { return best ? std::min(best->seconds, to_beat) : to_beat; }
 
   /// Keeps the better of two candidates; on a near tie the one that came first.
@@ -63,7 +63,7 @@ struct Search {
     bound = std::min(bound, candidate->seconds);
     if (promises(candidate->seconds)) best = std::move(candidate);
   }
-  /// The same of a placement, which becomes a candidate only if it is the better one.
+  /// Judges a placement likewise; it becomes a candidate only if it is the better one.
   void offer(const Draft& draft, const FixedLayout& layout, LoadPlacement placement) {
     const double seconds = simulate(draft.schedule, draft.costs, placement.gates, problem.objective_run()).seconds();
     bound = std::min(bound, seconds);

@@ -62,7 +62,7 @@ struct LoadSpec {
   Interval<std::int64_t> uses;  // steps
   bool resident = false;
   bool prologue_only = false;      // for a prepare step
-  std::uint32_t piece = kNoPiece;  // resident: the piece that it keeps, if it is one
+  std::uint32_t piece = kNoPiece;  // of a resident load: the piece that it keeps, or kNoPiece
 
   bool streamed() const noexcept { return !resident && !prologue_only; }
   std::uint64_t region_bytes() const noexcept { return payload.region_bytes(); }

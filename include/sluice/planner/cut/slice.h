@@ -140,7 +140,7 @@ class Cutter {
     open_ = false;
   }
 
-  /// Of a node with bodies: chooses what is held, in the order of use, and what its step reads by itself.
+  /// For a node with bodies: chooses the weights that are held, in the order of use, and those that its step reads by itself.
   void run_bodies(std::size_t position, const std::vector<WeightId>& reads) {
     const std::size_t own = graph_.node(order_[position]).weights.size();
     sizes_.begin_bodies(position, reads);
@@ -205,7 +205,7 @@ class Cutter {
     return !pieces.empty();
   }
 
-  /// Of a lookup: its step reads the parts of the table that are asked for, in a window of two of them, or of one.
+  /// For a lookup: its step reads the parts of the table that are asked for, into a read buffer of two parts or one.
   void look_up(std::size_t position, const std::vector<WeightId>& reads) {
     sizes_.begin_bodies(position, reads);
     for (std::size_t i = 1; i < reads.size(); ++i) load_whole(position, reads[i]);
@@ -306,7 +306,7 @@ class Cutter {
     if (load_of_[w.index()] != kNoLoad && load_of_[w.index()] + 1 == schedule_.loads.size() && shared) return;
     const bool first_of_node = node_of_open_load_ != position;
     const bool may_join = !shared && (rule_.span_nodes || !first_of_node || in_chain_);
-    // What a chain reads is there at once: apart, it would only take more blocks.
+    // All that a chain reads is in memory at once: separate loads would only take more blocks.
     const std::uint64_t most = in_chain_ && !rule_.span_nodes ? sizes_.aim(streamed_) : sizes_.limit(streamed_);
     load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), most, may_join);
     node_of_open_load_ = position;

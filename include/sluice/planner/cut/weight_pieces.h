@@ -1,5 +1,5 @@
-// Pass: weights in pieces, the units of residency. A budget keeps some pieces; which ones does not change their bounds, so two budgets that
-// keep the same piece read the same bytes.
+// Pass: cuts the weights into pieces. A piece is what a budget keeps or streams as a whole; its bounds do not depend on the budget, so two
+// budgets that keep the same piece read the same bytes.
 //
 //     file     | conv1 | conv2 | conv3 |        conv4         |
 //     pieces   [          0            ][    1     ][    2    ]      small neighbours together, large weights cut
@@ -160,7 +160,7 @@ class PieceCutter {
 
 }  // namespace detail
 
-/// Of the regions of the pieces that are kept; `kept` is by piece.
+/// The total size of the regions of the kept pieces; `kept` is indexed by piece.
 inline std::uint64_t bytes_of(const Pieces& pieces, const std::vector<bool>& kept) noexcept {
   std::uint64_t bytes = 0;
   for (std::size_t p = 0; p < kept.size(); ++p)
@@ -168,7 +168,7 @@ inline std::uint64_t bytes_of(const Pieces& pieces, const std::vector<bool>& kep
   return bytes;
 }
 
-/// Of all weights that stream.
+/// The total of all weights that stream.
 inline std::uint64_t weight_bytes(const Pieces& pieces) noexcept {
   std::uint64_t bytes = 0;
   for (const Piece& piece : pieces.all) bytes += piece.payload.size.count();

@@ -36,7 +36,7 @@ class Passing {
       const model::Tensor& t = graph.tensor(tensor);
       return static_cast<std::uint64_t>(rows.size() * row_extents(t.shape).pixels * channels.size()) * size_of(t.dtype);
     }
-    /// What it takes in a workspace.
+    /// Bytes that it takes in a workspace.
     std::uint64_t room(const model::Graph& graph) const noexcept {
       return align_up(bytes(graph) + kernels::kReadTail.count(), model::kWeightAlignment);
     }
@@ -81,14 +81,14 @@ class Passing {
     return blocks;
   }
 
-  /// Of all blocks beside a step.
+  /// The workspace that all blocks beside a step take together.
   std::uint64_t room(NodeId id, std::int64_t granule, RowRange rows, ChannelRange channels) const {
     std::uint64_t bytes = 0;
     for (const Beside& block : beside(id, granule, rows, channels)) bytes += block.room(graph_);
     return bytes;
   }
 
-  /// What a step moves between memory and the scratch file. Slices of channels share what their node reads and stores.
+  /// Bytes that a step moves between memory and the scratch file. Slices of channels share what their node reads and stores.
   struct Moved {
     std::uint64_t bytes = 0;
     std::uint64_t transfers = 0;

@@ -49,7 +49,7 @@ class KernelChoice {
   void pass(std::shared_ptr<const Passing> passing) { passing_ = std::move(passing); }
   /// Null: none does.
   const Passing* passing() const noexcept { return passing_.get(); }
-  /// What one inference of the graph touches.
+  /// Bytes that one inference of the graph touches.
   std::uint64_t run_bytes() const noexcept { return run_bytes_; }
   /// A transformed panel, of a kernel that has them.
   std::uint64_t derived_panel_bytes(NodeId id) const noexcept { return kernels_[id.index()]->derived_panel_bytes(parameters(id)).count(); }

@@ -165,7 +165,7 @@ class ViewBuilder {
     if (in.shape != out.shape || in.dtype != out.dtype) return false;
     const operators::Relations relations(graph_, node);
     if (relations.is_residual(input)) return true;
-    // What a recurrent node has written it reads again, a time step on.
+    // A recurrent node reads what it has written again at the next time step.
     const operators::InPlace allowed = relations.definition().in_place;
     return !relations.recurrence().there() &&
            (allowed == operators::InPlace::kAny || (allowed == operators::InPlace::kFirst && input == 0));

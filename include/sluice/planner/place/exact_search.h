@@ -279,7 +279,7 @@ inline bool ExactSearch::stacks_fit(Span part) {
   return highest <= capacity_;
 }
 
-/// Of those that may lie at their floor, the lowest; ties by the rule.
+/// The lowest of those that may lie at their floor; ties are broken by the rule.
 inline std::size_t ExactSearch::choose(Span part) const noexcept {
   std::size_t best = part.last;
   for (std::size_t m = part.first; m < part.last; ++m) {

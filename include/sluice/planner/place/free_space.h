@@ -20,8 +20,8 @@ namespace sluice::planner {
 
 class Room {
  public:
-  /// Of blocks alone: workspaces count with the loads, because both follow from the slice. Without an answer (no limit is known) for graphs
-  /// so entangled that listing who lives when would take more memory than the plan is worth.
+  /// Counts blocks alone: workspaces count with the loads, because both follow from the slice. Gives no answer (no limit is known) for
+  /// graphs so entangled that a list of what lives when would take more memory than the plan is worth.
   static Room beside_blocks(const FixedLayout& layout, std::size_t positions) {
     constexpr std::uint64_t kMostLives = std::uint64_t{1} << 22;
     Room room;

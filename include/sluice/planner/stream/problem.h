@@ -1,4 +1,4 @@
-// What every candidate of one request shares, and what a schedule costs in it: seconds for each step and load, and bytes of tables.
+// The data that all candidates of one request share, and the costs of a schedule: seconds for each step and load, and bytes of tables.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace sluice::planner {
 
-/// What all candidates of a request share.
+/// The data that all candidates of a request share.
 struct Problem {
   const model::Graph* graph = nullptr;
   const profiler::DeviceProfile* profile = nullptr;

@@ -42,7 +42,8 @@ inline Gates trim_gates(const Schedule& schedule, const Costs& costs, const Gate
   const auto opens = [&](std::int64_t gate) {
     return gate >= 0 ? times.step_end[static_cast<std::size_t>(gate)] : times.step_end[static_cast<std::size_t>(gate + steps)] - period;
   };
-  // Where periods follow one another, the last load of one must leave time to the first of the next: a second pass knows when that starts.
+  // If periods follow one another, the last load of one must leave time for the first of the next: a second pass knows when that one
+  // starts.
   const bool wraps = kind == Run::kPeriod && std::any_of(gates.begin(), gates.end(), [](std::int64_t g) { return g < 0; });
   std::vector<double> latest(gates.size(), 0.0);
   double next_start = period;

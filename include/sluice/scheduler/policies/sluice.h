@@ -103,7 +103,7 @@ inline void tell(const State& state, PolicyMemory& memory, Decisions& out) noexc
   for (const JobSlot slot : state.live) {
     const JobState& job = state.job(slot);
     if (job.dropped || job.done + job.running == state.units_of(slot)) continue;
-    // Where no processor is left that supports the job, one may be back before its deadline.
+    // If no processor is left that supports the job, one may come back before its deadline.
     const Time rest = state.least_rest(slot);
     if (state.now + (rest >= kNever ? 0 : rest) > job.deadline) out.add(Decision::drop(slot));
   }

@@ -153,7 +153,7 @@ inline PlanSearch::Item PlanSearch::item_of(const State& state, JobSlot slot) no
   return item;
 }
 
-/// Of higher priority first, then those whose deadline comes first, then those that came first.
+/// Higher priority goes first, then the earlier deadline, then the earlier arrival.
 inline bool PlanSearch::comes_before(const Item& a, const Item& b) noexcept {
   if (a.worth != b.worth) return a.worth > b.worth;
   return a.deadline != b.deadline ? a.deadline < b.deadline : a.ticket < b.ticket;
