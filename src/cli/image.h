@@ -5,8 +5,8 @@
 // Other proportions than the input's are cut off, stretched or filled up with grey (`ImageFit`).
 //
 // The filter is a triangle that widens with the reduction (no aliasing), as training pipelines do. A rule that resizes holds for a picture
-// of the model's size too: a model trained on the centre of a larger picture expects that margin. Without one (`none`) such a picture is
-// taken as it is. All memory of decoding is given back before the caller goes on: it would count in a process budget.
+// of the model's size too: a model trained on the centre of a larger picture expects that margin. Without one (`none`) such a picture's
+// values are used unchanged. All memory of decoding is given back before the caller goes on: it would count in a process budget.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The command-line tool: words in, an exit status out. Whatever goes wrong ends here as one line on stderr, `sluice: <text>`.
+// The command-line tool. Whatever goes wrong ends here as one line on stderr, `sluice: <text>`.
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>

@@ -21,7 +21,7 @@ class OutputRows {
   OutputHook hook() noexcept;
   /// After the last run: gives the files their names. Throws Failure (kIo).
   void finish(const Session& session);
-  /// What they hold then, read as it is asked for.
+  /// The contents of these files, read when they are asked for.
   std::vector<Pieces> outputs() const;
 
  private:

@@ -1,4 +1,4 @@
-// A tensor whose values are asked for piece by piece: an output that lies in the arena, a file, a tensor in memory. What is written,
+// A tensor whose values are read a part at a time: an output in the arena, a file, a tensor in memory. What is written,
 // compared or searched needs no copy of the whole, and so counts in no budget.
 #pragma once
 

@@ -1,4 +1,4 @@
-// `sluice profile`: measures this device and writes what it found where `plan` and `run` look for it.
+// `sluice profile`: measures this device and writes the profile to the file in which `plan` and `run` look for it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ std::string file_to_read(const std::vector<std::shared_ptr<const Model>>& models
   return (*largest)->file().path();
 }
 
-/// What an interrupted measurement leaves behind, beside the profile that it was for; gone when that is written.
+/// The samples of an interrupted measurement, in a file beside the profile; removed when the profile is written.
 class Partial {
  public:
   Partial(const std::string& path, int threads) : path_(fmt::format("{}.{}t.partial", path, threads)) {

@@ -98,7 +98,7 @@ void check_ports_fit(const Model& model, const SessionOptions& options) {
                    options.budget.count()));
 }
 
-/// The outputs where they lie: in the arena.
+/// The outputs, read directly from the arena.
 std::vector<Pieces> outputs_of(Session& session, const model::Graph& graph) {
   std::vector<Pieces> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -122,7 +122,7 @@ void follow_memory(Session& session) {
   }
 }
 
-/// A read that the system does not end holds whoever closes the session, so the program ends without.
+/// A read that hangs would block closing the session, so the program ends without closing it.
 [[noreturn]] void abandon(const Error& error) {
   complain("sluice", error.to_string());
   std::fflush(nullptr);
@@ -137,7 +137,7 @@ std::unique_ptr<Session> make_session(const std::shared_ptr<const Model>& model,
   return unwrap(std::move(session));
 }
 
-/// A copy while the arena still stands: without the long tables, unless they are printed.
+/// A copy that is made while the arena still exists: without the long tables, unless they are printed.
 plan::Plan plan_for_report(const plan::Plan& plan, bool with_steps) {
   if (with_steps) return plan;
   plan::Plan head;
@@ -204,7 +204,7 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
   return counted.take();
 }
 
-/// The files that outputs go to, opened ahead: behind this nothing can be opened.
+/// The output files, which are opened before: no file can be opened after this.
 std::optional<OutputFiles> enter_sandbox_of(const RunOptions& options, const Model& model) {
   std::optional<OutputFiles> files;
   if (!options.output_directory.empty()) files.emplace(options.output_directory, model.graph().outputs);

@@ -36,7 +36,7 @@ struct Needs {
 
 void need_generic(const PlainOperator& op, Needs& needs) {
   needs.families[operators::family_of(op)].insert(op.name);
-  // Bodies of loops and branches hold operators of their own: whoever has bodies has them all.
+  // Bodies of loops and branches have operators of their own: a build with bodies needs them all.
   const std::string_view family = operators::family_of(op);
   if (family != "control" && family != "scan") return;
   for (const PlainOperator* line : operators::plain_operators()) needs.families[operators::family_of(*line)];

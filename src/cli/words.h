@@ -10,8 +10,8 @@
 
 namespace sluice::cli {
 
-/// The candidate that differs least from `word`, where at most a third of its letters differ (a swap of neighbours is one difference);
-/// empty where none is so near. Costs word x candidate letters each.
+/// The candidate that differs least from `word`, if at most a third of its letters differ (a swap of neighbours is one difference); empty
+/// if none is so close. Costs word x candidate letters each.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean 'X'?", or nothing where no candidate is near.

@@ -41,8 +41,8 @@ constexpr bool has_family(std::string_view family) {
 inline constexpr bool kHasFamilies = !trim::kFamilies[0].empty();
 /// What files may need (model::Feature, by its number).
 constexpr bool has_feature(int feature) { return (trim::kFeatures >> feature & 1) != 0; }
-/// Inner loops that are only faster than others which do the same: depthwise windows of so many taps along a row, by their stride, and moves
-/// of elements of so many bytes.
+/// Inner loops that are only faster than others which do the same: depthwise windows of so many taps along a row, by their stride, and
+/// moves of elements of so many bytes.
 constexpr bool has_window(int taps, int stride) {
   for (const int listed : trim::kWindows)
     if (listed < 0 || listed == taps * 10 + stride) return true;
@@ -61,7 +61,7 @@ constexpr bool has_function(int function) {
 }
 /// Are there models whose extents are chosen when they are opened?
 inline constexpr bool kHasOpenExtents = trim::kOpenExtents;
-/// Does anybody ask which kernel a node takes? Without a planner it is the plan that says so.
+/// Does anybody ask which kernel a node takes? In a build without a planner the plan reports what is missing.
 inline constexpr bool kLooksForKernels = trim::kLooksForKernels;
 
 #else

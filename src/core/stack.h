@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-/// Are the `bytes` below this frame there? Allocates nothing. `otherwise`: what is said where the system cannot be asked, or a sandbox answers
-/// in its place. Who would write there says no; who only wonders whether a call is wise, yes.
+/// Are the `bytes` below this frame there? Allocates nothing. `otherwise`: what is said where the system cannot be asked, or a sandbox
+/// answers in its place. A caller that would write there passes no; one that only asks whether a call is wise passes yes.
 bool stack_has(std::size_t bytes, bool otherwise = true) noexcept;
 
 /// Errors: kInvalidArgument, with what is needed.

@@ -269,7 +269,7 @@ bool calls_by_pointer(Kernel kernel) {
   return std::find(std::begin(kThose), std::end(kThose), kernel) != std::end(kThose);
 }
 
-/// The stack that functions of one value take in the emitted file: that of all, that of those without an exponential, or none.
+/// The stack of functions of one value in the emitted file: of all, of those without an exponential, or none.
 StackBytes functions_of(const Graph& graph, const Network& network) {
   constexpr StackBytes kAll{288, 192}, kSimple{80, 8};
   StackBytes most;

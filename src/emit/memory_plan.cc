@@ -112,7 +112,7 @@ class Search {
     return std::nullopt;
   }
 
-  /// Turns of the walk: a stage looks at those before it, so that long regions cost more. A region that only fits because tensors overlap
+  /// Rounds of the walk: a stage looks at those before it, so long regions cost more. A region that only fits because tensors overlap
   /// makes addresses hard to find, so another cut is better if there is one.
   std::uint64_t pieces_of(const Region& region, std::uint64_t limit) {
     constexpr std::uint64_t kOverlapPieces = 1'000'000;

@@ -93,7 +93,7 @@ static union {
 #endif
 )";
 
-/// Signed bytes of these ports become unsigned ones where they lie, or the reverse; a storage is flipped once.
+/// Signed bytes of these ports become unsigned ones in place, or the reverse; a storage is flipped once.
 std::string flips_of(const Network& network, const MemoryPlan& plan, const std::vector<NetworkPort>& ports) {
   std::set<std::size_t> storages;
   for (const NetworkPort& port : ports)

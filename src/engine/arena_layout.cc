@@ -42,7 +42,7 @@ std::uint64_t overlap(const std::vector<ByteRange>& taken, ByteRange bytes) noex
   return sum;
 }
 
-/// The lowest of the addresses where the fewest bytes are taken: 0, behind each that was placed, or as high as may be.
+/// The lowest of those addresses at which the fewest bytes are taken: 0, after each placed plan, or as high as possible.
 std::uint64_t best_address(const std::vector<ByteRange>& taken, const ModelNeeds& need) {
   std::vector<std::uint64_t> addresses = {0, need.highest};
   for (const ByteRange& other : taken)

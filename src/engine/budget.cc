@@ -24,8 +24,8 @@ constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the
 constexpr Bytes kProcessFloor = 896_KiB;
 constexpr Bytes kStaticProcessFloor = 1216_KiB;
 // Pages that are touched later, tables and threads included: nearly all is code of the run, which comes in pieces of 16 KiB
-// (`release_code_pages_in_pieces`) and grows with the kernels. Code of opening, planning and the session's making goes back before the run,
-// so that one peak does not lie on another. Nine networks in their smallest budgets, one and two threads: 0.65 to 0.71 MiB of the program's
+// (`release_code_pages_in_pieces`) and grows with the kernels. The code of opening, planning and making a session is given back before the
+// run, so that the peaks do not add up. Nine networks in their smallest budgets, one and two threads: 0.65 to 0.71 MiB of the program's
 // code, 0.15 to 0.2 of its constants and as much of libc (in clusters of 64 KiB, as the system brings them by itself, 2.6 in all), and 1.05
 // to 1.47 MiB were left of budgets that had 320 KiB more here.
 constexpr Bytes kPagesAfterOpen = 512_KiB;

@@ -1,5 +1,4 @@
-// A finished plan in the planner's own terms, so that whoever asks what it takes (timeline.cc, predictor.cc) is answered by the code that
-// made it.
+// Converts a finished plan to the planner's own types, so that the code that made it also prices it (timeline.cc, predictor.cc).
 #pragma once
 
 #include "sluice/plan/plan.h"

@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 constexpr double kMilliseconds = 1e3;
-/// Standard deviations to either side of nine tenths of a normal distribution.
+/// Nine tenths of a normal distribution are within so many standard deviations of its mean.
 constexpr double kNineTenths = 1.645;
 
 /// Adds up what steps may be off by, in milliseconds (predictor.h).

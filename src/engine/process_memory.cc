@@ -38,7 +38,7 @@ struct Mapping {
   bool from_file = false;  // private, not writable, of a file
 };
 
-/// False for what is no mapping.
+/// False if the line is not a mapping.
 bool read_mapping(std::string_view line, Mapping& mapping) noexcept {
   Mapping found;
   const char* const end = line.data() + line.size();
@@ -112,7 +112,7 @@ class CodePages {
   }
 
   /// A page that is touched brings 64 KiB or more of what the system has cached around it, but never more than its mapping. So every other
-  /// piece gets a mark that makes it a mapping apart and means nothing here: core dumps leave out what lies in files anyway.
+  /// 16 KiB gets a flag that makes it a mapping of its own and has no other effect: core dumps leave out file pages anyway.
   void cut() const noexcept {
     for_each_run([](std::uintptr_t run, std::uintptr_t end) {
       if (end - run > kMostToCut) return;
@@ -135,7 +135,7 @@ class CodePages {
       mappings_[count_++] = mapping;
   }
 
-  /// There, or swapped out, and not the file's any more.
+  /// Present or swapped out, and no longer the file's page.
   static bool written(std::uint64_t entry) noexcept { return (entry >> 62) != 0 && (entry >> 61 & 1) == 0; }
 
   /// Does the system's list of pages speak of this process's own addresses? An emulator may let through that of the emulator, which has the

@@ -201,7 +201,7 @@ class PlannedSession final : public Session {
     tenant_.outputs_hold = false;
     tenancy_->release_code();
     const ScopedAffinity processors(tenancy_->options().compute_cpus);
-    // Whoever had the turn before may have it after, too; whoever has it twice is likely to have it again.
+    // A session that has the turn twice in a row is likely to have it again.
     tenant_.executor()->read_ahead(!tenancy_->shared() || tenant_.runs_in_turn++ > 0);
     Status status = tenant_.executor()->run();
     if (status && hands_over()) status = tenant_.hand_over_rest();

@@ -346,7 +346,7 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
   if (found == tenants_.end()) return;
   tenants_.erase(found);
   if (owner_ == tenant.get() && !tenant->executor()->quiet(kClosingPatienceNs)) {
-    // Its memory goes back all the same, where it is nobody else's; what the reads still bring is little.
+    // Its memory that no other session uses is given back nevertheless; the reads still bring little.
     if (tenants_.empty()) discard_all();  // which overwrites what was encrypted
     stuck_ = std::move(tenant);
     return;
@@ -399,7 +399,7 @@ bool Tenancy::stuck() noexcept {
 /// The weights that the others kept in the arena are gone.
 void Tenancy::hold_nothing() noexcept {
   for (Tenant* other : tenants_) {
-    if (other->plan == nullptr || other->weights_stay) continue;  // it is about to join; nobody writes to what it keeps
+    if (other->plan == nullptr || other->weights_stay) continue;  // it is about to join; no session writes to the weights that it keeps
     executor::Holding& held = other->executor()->held();
     std::fill(held.loads.begin(), held.loads.end(), false);
     held.derived = false;

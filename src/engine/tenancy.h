@@ -7,8 +7,8 @@
 // Plans change only where they must: a new tenant's tables take room, and whose plan no longer fits beside them is planned again; whose
 // addresses change is bound again. All that can fail comes before anything is changed.
 //
-// A tenant that is removed while a read of the system's does not end stays behind with all that the read may write to. It has the arena:
-// who takes a turn or joins waits for it, as for any tenant before.
+// A tenant that is removed while a read of the system's does not end stays behind with all that the read may write to. It still has the
+// arena: a session that takes a turn or joins waits for it, as for any tenant before.
 //
 // Every call but `memory` wants an Occupation.
 #pragma once
@@ -53,7 +53,7 @@ class Tenancy {
   /// Whether a removed tenant's reads are still under way, after one more look at them.
   bool stuck() noexcept;
   Status set_budget(Bytes budget);
-  /// Makes `tenant` the one whose inputs and outputs hold. Allocates nothing. Errors: those of Executor::leave.
+  /// Makes `tenant` the one whose inputs and outputs are valid. Allocates nothing. Errors: those of Executor::leave.
   Status take_turn(Tenant& tenant) noexcept;
 
   /// In a window: all kept weights are in the arena outside of it, read by the session that ran first, and stay. Errors: those of

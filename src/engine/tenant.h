@@ -19,7 +19,7 @@ struct PlacedPlan {
   PlanParts parts;
   PlanPlace place;
   std::uint64_t origin = 0;                      // equal for copies of one plan that differ in their addresses only
-  bool adopted = false;                          // the caller's: nobody else's choice
+  bool adopted = false;                          // given by the caller; never replaced
   std::optional<executor::Footprint> footprint;  // only where others use the arena too
 
   const plan::Plan& plan() const noexcept { return planned.plan; }

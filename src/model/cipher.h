@@ -9,8 +9,8 @@
 // swapped, taken from another file or kept from an older one has another tag. The tags of stretches lie in the header, whose own tag lies
 // in the prefix.
 //
-// Invariants: a FileKey and what a Cipher keeps of it are overwritten when they go; a Cipher allocates nothing after `make`. What `open`
-// did not pass is not plaintext: nobody may look at it. One thread at a time uses a Cipher.
+// Invariants: a FileKey and what a Cipher keeps of it are overwritten when they go; a Cipher allocates nothing after `make`. Bytes that
+// `open` did not accept are not plaintext and must not be used. One thread at a time uses a Cipher.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@
 
 namespace sluice::model {
 
-/// Far above any model's, far below where sums of sizes wrap.
+/// Far above any model's, far below the size at which sums overflow.
 inline constexpr Bytes kMaxFileBytes{std::uint64_t{1} << 62};
 
 /// Panels in one stretch of a weight with panels of this size.

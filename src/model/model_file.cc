@@ -53,7 +53,7 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
     SLUICE_RETURN_IF_ERROR(decrypt_header(prefix, *key, header, path));
   }
   SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
-  // What is of the file, and not of its graph: a file without weights has no encrypted stretch, and is encrypted all the same.
+  // Features of the file that its graph does not show: a file without weights has no encrypted stretch, but is still encrypted.
   const Features of_file = prefix.needed & (bit_of(Feature::kEncryption) | bit_of(Feature::kWithoutWeights));
   if ((open.needed | of_file) != prefix.needed) return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
   SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size, rules));

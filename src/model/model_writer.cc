@@ -15,7 +15,7 @@
 namespace sluice::model {
 namespace {
 
-/// What encrypts a file as it is written.
+/// Encrypts a file as it is written.
 struct Encryption {
   Salt salt{};
   Cipher cipher;

@@ -77,7 +77,7 @@ class RingReads final : public ReadQueue {
     for (std::int64_t left_ns = timeout_ns;; left_ns = end_ns - now_ns()) {
       if (!refused_ && !waiting_.empty()) submit();  // the kernel lacked something when they were handed over
       if (io_uring_cq_ready(&ring_) > 0) return take_arrival();
-      // Nothing will come by itself, and the kernel had its time.
+      // Nothing more will come, and the kernel had enough time.
       if (left_ns <= 0 && taken_ == 0 && !waiting_.empty()) refused_ = true;
       if (refused_ && !waiting_.empty()) return read_here(waiting_.pop(), Bytes());
       if (left_ns <= 0) return {};

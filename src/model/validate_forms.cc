@@ -84,7 +84,7 @@ class QuantisationCheck {
   std::vector<Extremes> zero_points_;  // by quantisation
 };
 
-/// (G8) Who runs which subgraph, and what each is in itself.
+/// (G8) Checks which nodes run which subgraphs, and each subgraph by itself.
 class SubgraphCheck {
  public:
   explicit SubgraphCheck(const Graph& graph) : graph_(graph), runner_(graph.subgraphs.size(), nullptr), outside_(graph.subgraphs.size()) {}

@@ -18,8 +18,8 @@ class FileSource final : public WeightSource {
   FileSource(std::string path, FileDescriptor file, const FileState& opened_as, std::uint32_t direct_block)
       : path_(std::move(path)), file_(std::move(file)), opened_as_(opened_as), direct_block_(direct_block) {}
 
-  /// Direct reads leave nothing behind; what others had left of the file (whoever wrote it) goes too, but for its beginning, where the next
-  /// program finds the header.
+  /// Direct reads leave nothing in the page cache; pages that others left there (such as the writer of the file) are dropped too, except
+  /// the beginning, with the header for the next program.
   ~FileSource() override {
     constexpr std::int64_t kBeginning = 512 * 1024;
     if (direct() && size().count() > kBeginning) file_ops().drop_pages(file_.get(), kBeginning, 0);

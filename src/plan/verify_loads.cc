@@ -29,7 +29,7 @@ Status check_lifetime(const Plan& plan, std::size_t k) {
 
 Status check_payload(const Plan& plan, const model::Graph& graph, std::size_t k) {
   const Load& load = plan.loads[k];
-  // Stretches lie in rising order in the file (G5), so the first and the last say where all of them lie.
+  // Stretches are in rising order in the file (G5), so the first and the last bound all of them.
   const model::Stretch& first = graph.stretches[load.first_stretch];
   const model::Stretch& last = graph.stretches[load.first_stretch + load.stretch_count - 1];
   const auto end = checked_add(last.offset.count(), last.stored_size.count());

@@ -33,7 +33,7 @@ Status check_offsets(const Plan& plan, const VerifyContext& context) {
   return {};
 }
 
-/// What a load that expands needs beside its raw bytes, so that none is written over one that is still to be decoded.
+/// The bytes that an expanding load needs besides its raw bytes, so that no byte overwrites one that is still to be decoded.
 Status check_expanding(const Plan& plan, const model::Graph& graph, std::size_t k) {
   constexpr std::uint64_t kBlock = 4096;  // of readers, whatever the plan's is
   const Load& load = plan.loads[k];

@@ -53,7 +53,7 @@ class SearchRound {
   }
 
  private:
-  /// A thread of its own has nobody above it to catch: what it could not get, `run` says.
+  /// No caller can catch exceptions of this thread: `run` reports a failed allocation.
   void take_rules() noexcept {
     if (!or_out_of_memory("placement", [this]() -> Status { return take_rules_in_turn(), Status(); })) memory_sufficed_ = false;
   }

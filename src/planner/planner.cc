@@ -91,7 +91,7 @@ std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
   return 10'000 + request.search_ms * 200;
 }
 
-/// Begun with bands for time, or with none where that ends lower: what is there already bounds what regions may still cost.
+/// Begins with bands for time, or with none if that ends lower: the bands that exist already count in what regions may cost.
 std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
                             std::uint64_t work) {
   const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead, work};

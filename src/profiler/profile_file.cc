@@ -268,7 +268,7 @@ std::vector<std::string> pieces_of_profile(const DeviceProfile& profile) {
 }
 
 Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::string_view subject) {
-  // A device's console may say something before the profile that it prints, and behind it.
+  // A device's console may print other text before the profile and after it.
   const std::size_t first = text.find('{'), last = text.rfind('}');
   const bool framed = first != std::string_view::npos && last != std::string_view::npos && first < last;
   try {

@@ -8,7 +8,7 @@
 // half a millisecond then come out half as long, or large ones a quarter longer where weights are made to come from memory.
 //
 // A machine that others share is slower by half for minutes. So an anchor, always the same step, is timed before and after every 50 ms of
-// runs, and times are told in its units beside seconds: what slows both cancels out.
+// runs, and times are also expressed in its units: a slowdown of both cancels out.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,9 @@
 namespace sluice::profiler {
 
 struct TimedStep {
-  kernels::StepExtent extent;  // of what was run: channels are cut where the whole weight is larger than the ring
+  kernels::StepExtent extent;  // the part that was run: channels are cut if the whole weight is larger than the ring
   double seconds = 0;
-  double anchors = 0;  // seconds by those of the anchor beside it; seconds where there is none
+  double anchors = 0;  // seconds over those of the anchor; plain seconds without an anchor
 };
 
 class StepTimer {
@@ -50,7 +50,7 @@ class StepTimer {
   };
   /// Makes a step the anchor. What the request refers to outlives the timer. Errors: kOutOfMemory.
   Status set_anchor(const Request& request);
-  /// Seconds of an anchor now, the least of a few runs; 1 where there is none.
+  /// Seconds of an anchor now, the minimum of a few runs; 1 without an anchor.
   double time_anchor();
   /// The mean of the times but for the longest tenth. Nothing when the weights are larger than the ring however they are
   /// cut. Errors: kOutOfMemory.

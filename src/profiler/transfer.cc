@@ -31,7 +31,7 @@ struct Line {
   double at(double there) const noexcept { return scale + tilt * there; }
 };
 
-/// The line through all ratios of a kind; level where they lie close together.
+/// The line through all ratios of a kind; level if their times are close together.
 Line line_through(const std::vector<Ratio>& ratios) {
   constexpr double kApart = 1;  // a factor of e
   constexpr double kSteepest = 0.15;
@@ -111,7 +111,7 @@ class Transfer {
     }
   }
 
-  /// All of them in one turn.
+  /// Measures all of them in one round.
   Status measure(StepTimer& timer) {
     constexpr double kSeconds = 1.5;
     StepTimer::Turn turn{{}, kRunBytes};

@@ -1,4 +1,4 @@
-// Steps in turn (step_timer.h).
+// Times steps in rounds (step_timer.h).
 //
 // Step i reads what step i - 1 has written where that is of the right size; else a writer writes it, right before the step, and is not
 // timed. Kernels may branch on values, so what it writes never repeats. A step without weights mostly follows one with weights, which have

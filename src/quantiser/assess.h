@@ -1,4 +1,4 @@
-// How far the integers are from the floats: signal to noise of tensors, and where the largest values of the outputs stand.
+// Measures how far the integers are from the floats: signal to noise of tensors, and the indices of the outputs' largest values.
 #pragma once
 
 #include <cstdint>

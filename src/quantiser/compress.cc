@@ -48,7 +48,7 @@ Lines lines_of(const Unit& unit, const Constant& weight) {
   return lines;
 }
 
-/// Values of lines where the weight has them.
+/// Returns the values of the matrix to their positions in the weight.
 template <class T, class Values>
 std::vector<T> weight_of(const Unit& unit, const Shape& shape, const Values& lines) {
   const WeightRows rows(unit, shape);

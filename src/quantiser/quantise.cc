@@ -35,7 +35,7 @@ struct Seen {
     if (sums.empty()) return;
     const auto channels = static_cast<std::int64_t>(sums.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isfinite(values[i])) continue;  // one of them would be the mean of its channel, and the bias of every layer behind it
+      if (!std::isfinite(values[i])) continue;  // one of them would spoil the mean of its channel, and the bias of every layer after it
       const auto channel = static_cast<std::size_t>((first + static_cast<std::int64_t>(i)) / inner % channels);
       sums[channel] += values[i];
       most[channel] = std::max(most[channel], std::abs(values[i]));

@@ -36,7 +36,7 @@ struct Unit {
   std::size_t first() const noexcept { return nodes.front(); }
 };
 
-/// All units of `editor`'s graph, in its order; layers whose weight is in `kept` are none.
+/// All units of `editor`'s graph, in its order, without layers whose weight is in `kept`.
 std::vector<Unit> find_units(const Editor& editor, const std::set<std::string_view>& kept);
 
 }  // namespace sluice::quantiser

@@ -245,8 +245,8 @@ Status Fleet::make_backend_program(const FleetModel& entry, std::size_t p, UnitI
   return {};
 }
 
-/// The unit is for the others that support it; where nobody does, `why` stands. A CPU processor supports every unit from the beginning to
-/// the end, so another backend that falls back at the same time, in its own thread, need not be looked at.
+/// Leaves the unit to the others that support it; if there are none, the error is `why`. A CPU processor supports every unit from the
+/// beginning to the end, so another backend that falls back at the same time, in its own thread, need not be looked at.
 Status Fleet::fall_back(FleetModel& entry, std::size_t p, UnitIndex u, const Error& why) {
   const auto other_cpu = [&](const FleetProcessor& processor) { return processor.options.kind == ProcessorOptions::Kind::kCpu; };
   if (std::none_of(processors.begin(), processors.end(), other_cpu)) return fail(why);

@@ -6,11 +6,11 @@
 //            | weights that are kept, once for all | window of processor 0 | its urgent window | window of processor 1 | ...
 //
 // A window is what the sessions of one processor use in turn, for activations and streamed weights. Urgent models have a window of their
-// own on each processor, because a run that gives way keeps what it has there. What is kept lies there once for all CPU processors; how
-// much of each model that is, follows from what it saves (weight_shares.h).
+// own on each processor, because a run that gives way keeps what it has there. Kept weights are there once for all CPU processors;
+// weight_shares.h decides how many of each model, by the time that they save.
 //
-// Invariants: (P1) windows and what is kept are within the budget; (P2) a unit has a program on each processor that supports it, and on no other;
-// (P3) a job's tensors are named by places (`TensorPlace`) on which all programs of the model agree.
+// Invariants: (P1) windows and what is kept are within the budget; (P2) a unit has a program on each processor that supports it, and on no
+// other; (P3) a job's tensors are named by places (`TensorPlace`) on which all programs of the model agree.
 #pragma once
 
 #include <memory>

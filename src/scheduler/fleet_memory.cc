@@ -128,7 +128,7 @@ Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Par
           for (const std::vector<std::byte>& tensor : *list) beside += Bytes(tensor.size());
   if (options.scope == BudgetScope::kLibrary) return beside;
   beside += process_bytes();
-  // The process beside all arenas; what each part counts of that by itself is not counted twice.
+  // The process without its arenas; what each part counts of that itself is not counted twice.
   std::vector<SessionOptions> sessions(parts.size());
   std::vector<engine::SessionShare> shares;
   Bytes counted;
@@ -137,7 +137,7 @@ Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Par
     for (const Part::Seat& seat : parts[i].seats) shares.push_back({seat.graph.get(), &sessions[i], false});
     counted += parts[i].overhead;
   }
-  // Its sessions state what the library holds, so that none of them does it.
+  // Its sessions state library scope, so that none of them counts the process.
   if (options.budget < kUnlimitedBytes) engine::release_code_pages_in_pieces();
   const Bytes process = engine::overhead_of(shares, options.scope, 1, Bytes(), options.reserve + beside);
   return process - std::min(process, counted);
@@ -163,7 +163,7 @@ std::vector<ShareUnit> Fleet::share_units(const SchedulerOptions& options, std::
   return units;
 }
 
-/// Within what is left of the budget. `beside` is what all else takes. Errors: kBudgetTooSmall with the least that works.
+/// Within what is left of the budget. `beside` is the memory of everything else. Errors: kBudgetTooSmall with the least that works.
 Status Fleet::choose_plans(const SchedulerOptions& options, Bytes beside, std::span<const Part> parts, std::vector<ShareUnit>& units) {
   for (const Part& part : parts) beside += part.overhead;
   for (ShareUnit& unit : units) SLUICE_RETURN_IF_ERROR(plan_least(unit));

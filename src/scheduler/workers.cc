@@ -108,7 +108,7 @@ Status Dispatcher::run_program(Worker& worker, Assignment& assignment, const Uni
     status = run_once(worker, assignment, unit, lock);
   } while (!status && status.error().code == ErrorCode::kCancelled && !called_off(worker, assignment));
   if (!status) return status;
-  // Too late: somebody else makes the outputs, or nobody wants them.
+  // Too late: another run makes the outputs, or they are no longer wanted.
   if (assignment.epoch != worker.epoch) return fail(ErrorCode::kCancelled, "run", "the run was given up");
   worker.copying = true;
   lock.unlock();
@@ -211,7 +211,7 @@ bool Dispatcher::wants_way(const Worker& worker) const noexcept {
   return false;
 }
 
-/// The job that waits for the rest of its unit is still there, wants it, and nobody else has begun it.
+/// The job that waits for the rest of its unit still exists and wants it, and no other worker has begun it.
 bool Dispatcher::may_resume(const Worker& worker) const noexcept {
   if (closing_) return false;
   const State& state = board_->state();

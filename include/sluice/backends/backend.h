@@ -27,8 +27,8 @@ namespace sluice::backends {
 class Program {
  public:
   virtual ~Program() = default;
-  /// Lets the next run find an input, or make an output, where it lies with the caller: nothing is copied then, and set_input or get_output
-  /// is not called. `memory` as for Session::place_input. Errors: kUnsupported, always the same for a port, where it does not.
+  /// Lets the next run read an input from the caller's memory, or write an output to it: nothing is copied then, and set_input or
+  /// get_output is not called. `memory` as for Session::place_input. Errors: kUnsupported, always the same for a port, where it does not.
   virtual Status place_input(std::size_t /*port*/, std::span<std::byte> /*memory*/) noexcept { return copies(); }
   virtual Status place_output(std::size_t /*port*/, std::span<std::byte> /*memory*/) noexcept { return copies(); }
   /// Values in the port's ONNX shape, row-major. They are copied.

@@ -1,7 +1,7 @@
 // Which processors a thread may run on, and which processors are small.
 //
 // On a CPU with big and small cores the loader belongs on a small one: it mostly sleeps, and a big core that it takes is one that does not
-// compute. A thread inherits the processors of the thread that starts it, so whoever starts threads limits itself meanwhile.
+// compute. A thread inherits the processors of the thread that starts it, so a thread that starts others limits itself meanwhile.
 #pragma once
 
 #include <array>

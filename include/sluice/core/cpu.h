@@ -36,7 +36,7 @@ bool has_dot_isa(DotIsa isa) noexcept;
 /// The best way of an instruction set on this CPU that SLUICE_ISA allows: `avx2` never uses VNNI.
 DotIsa dot_isa_of(Isa isa) noexcept;
 
-/// Does this CPU run a 512-bit operation as two of 256 bits (Zen 4)? Then it loads two inputs for each FMA; others, hardly one.
+/// Does this CPU run a 512-bit operation as two of 256 bits (Zen 4)? Such a CPU loads two inputs for each FMA; others hardly one.
 bool avx512_takes_two_passes() noexcept;
 
 /// Processors this process may run on, at least 1.

@@ -83,9 +83,9 @@ Result<FileDescriptor> open_for_reading(const std::string& path);
 Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit);
 
 /// A file that appears at `path` whole or not at all: written without a name in the same directory, synced, given a temporary name,
-/// renamed, and the directory synced. Until `commit` succeeds, `path` is as it was. A process that is killed before leaves nothing behind;
-/// where the file system knows no files without names, the temporary name is there from the start and the destructor removes it.
-/// Where `path` is a symbolic link to a file, that file is replaced and the link stays.
+/// renamed, and the directory synced. Until `commit` succeeds, `path` is as it was. A process that is killed before that leaves no file; if
+/// the file system has no files without names, the temporary name exists from the start and the destructor removes it. Where `path` is a
+/// symbolic link to a file, that file is replaced and the link stays.
 class AtomicFile {
  public:
   AtomicFile() noexcept = default;

@@ -1,4 +1,4 @@
-// XXH3-64, the checksum of stretches, headers and plans. It finds damage; it does not withstand somebody who forges.
+// XXH3-64, the checksum of stretches, headers and plans. It finds damage, not forgery.
 #pragma once
 
 #include <cstddef>

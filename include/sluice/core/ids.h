@@ -26,7 +26,7 @@ class Id {
     SLUICE_DCHECK(valid(), "an invalid id names nothing and cannot be an index");
     return value_;
   }
-  /// The stored number, `0xffffffff` when invalid: for files only.
+  /// The number as it is stored in files; `0xffffffff` if invalid.
   constexpr std::uint32_t raw() const noexcept { return value_; }
 
   friend constexpr bool operator==(Id, Id) noexcept = default;

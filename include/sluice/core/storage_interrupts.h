@@ -14,8 +14,8 @@ namespace sluice {
 
 /// The processor that has served at least nine tenths of the interrupts of the device that `file` lies on, counted since the system
 /// started. nullopt: there is none (several queues, or too few interrupts yet), or the system does not say (no block device of its own, an
-/// interrupt line that is not named after the device, as of SATA and USB, counts not published, more than 256 lines). `root` stands before
-/// /sys in tests.
+/// interrupt line that is not named after the device, as of SATA and USB, counts not published, more than 256 lines). Tests use `root` in
+/// front of /sys.
 std::optional<int> interrupted_by_reads(const std::string& file, const std::string& root = {});
 
 /// The processors on which the loader of `file` best runs while `threads` threads compute on `compute_cpus` (empty: any): the small ones,

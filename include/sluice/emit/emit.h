@@ -1,7 +1,7 @@
 // From a model file to C99: the entry point of this module.
 //
-// What is written is one file and one header without a heap, a library call but memcpy and memset, or recursion: weights are const, tensors
-// lie in one arena of a size that is known, and a row of the input is asked for when it is wanted. The bits are those of the engine.
+// It writes one file and one header without a heap, recursion, or library calls other than memcpy and memset: weights are const, tensors
+// are in one arena of a known size, and each row of the input is asked for when it is needed. The bits are those of the engine.
 //
 // Invariant: the same model and options give the same text.
 #pragma once

@@ -92,7 +92,7 @@ struct Stage {
   std::vector<StageInput> inputs;
   std::size_t storage = 0;
   RowExtents out;     // its output
-  RowExtents walked;  // the same, but of a fold: its input's
+  RowExtents walked;  // the same; for a fold those of its input
   bool folds = false;
   bool whole_rows = false;          // it makes a row at a time, in one piece
   std::uint64_t scratch_bytes = 0;  // while it makes a pixel
@@ -140,7 +140,7 @@ struct NetworkOptions {
   std::set<NodeId> sign_tables;
 };
 
-/// Errors: kUnsupported naming the node and what stands in the way; kInvalidArgument where inputs cannot be streamed.
+/// Errors: kUnsupported naming the node and the reason; kInvalidArgument where inputs cannot be streamed.
 Result<Network> make_network(const model::Graph& graph, const NetworkOptions& options);
 
 }  // namespace sluice::emit

@@ -5,9 +5,10 @@
 //           |  distance |  below      |
 //           +-----------+-------------+--> time
 //
-// planner/place/place.h packs rectangles that never overlap; with pairs, what is decided for one limits the other in another way, so this is a
-// search of its own: first fit in one of two orders, then near the best attempt so far, where some are laid from above instead: a chain of
-// tensors each over the next lies at the top where rings need the bottom. It is small, since a network has some hundred rectangles.
+// planner/place/place.h packs rectangles that never overlap; with pairs, what is decided for one limits the other in another way, so this
+// is a search of its own: first fit in one of two orders, then near the best attempt so far, where some are laid from above instead: a
+// chain of tensors each over the next lies at the top where rings need the bottom. It is small, since a network has some hundred
+// rectangles.
 //
 // Invariants: (O1) rectangles that overlap in time overlap in bytes only as a pair says; (O2) the same problem gives the same addresses.
 #pragma once
@@ -108,7 +109,7 @@ class OverlapPlacement {
     return best;
   }
 
-  /// What lies below comes before what lies above it.
+  /// Rectangles at lower addresses come before those above them.
   std::vector<std::size_t> latest_first() const {
     std::vector<std::size_t> order(rectangles_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});

@@ -35,7 +35,7 @@ struct RegionCost {
   std::uint64_t sum() const noexcept { return tensors() + scratch + kept + places; }
 };
 
-/// Elements that no ring may split: pixels of everybody who writes or reads, rows of who makes or reads rows in one piece.
+/// Elements that no ring may split: pixels of all writers and readers, and rows of those that write or read whole rows.
 inline std::int64_t ring_unit(const Network& network, const Storage& storage) {
   std::int64_t unit = 1;
   if (storage.maker) {

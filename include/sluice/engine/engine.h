@@ -54,7 +54,7 @@ class Model {
   /// open_part_source.
   static Result<std::shared_ptr<const Model>> open_part(int descriptor, Bytes offset, Bytes size, const model::Extents& dims = {},
                                                         const model::KeyCallback& key = {});
-  /// A model that the program reads by itself, loads included.
+  /// A model whose bytes a function of the program reads.
   static Result<std::shared_ptr<const Model>> open_reader(const model::Reader& reader, const model::Extents& dims = {},
                                                           const model::KeyCallback& key = {});
   /// Opens the same file with the graph of other extents: dimensions that `dims` does not name are at their bound, whatever they are here.
@@ -116,9 +116,9 @@ class Session {
   /// A part of an output: as many elements of its ONNX order as `data` holds, from `first_element` on. For outputs that are too large to
   /// be held twice. Errors: as get_output.
   virtual Status get_output_part(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) noexcept = 0;
-  /// An input to be written without a copy, which then counts as set. Images lie as NHWC here, whatever their ONNX order: mind the strides.
-  /// It holds until the next run (with keep_inputs until it is set again), not beyond set_budget or another session's turn. Errors: those
-  /// of set_input; kUnsupported for an input that no step reads.
+  /// An input to be written without a copy, which then counts as set. Images are stored as NHWC here, whatever their ONNX order: use the
+  /// strides. It holds until the next run (with keep_inputs until it is set again), not beyond set_budget or another session's turn.
+  /// Errors: those of set_input; kUnsupported for an input that no step reads.
   virtual Result<TensorInPlace> input_in_place(std::size_t port) noexcept = 0;
   /// An output to be read without a copy, in the extents of the last run. It holds as long as get_output gives it, and is not written.
   virtual Result<TensorInPlace> output_in_place(std::size_t port) noexcept = 0;
@@ -132,10 +132,10 @@ class Session {
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
 
-  /// Makes the run that is under way, or the next one, end with kCancelled, after the step or the turn of a loop that is under way. From
+  /// Makes the current run, or the next one, end with kCancelled after its current step or iteration of a loop. From
   /// any thread, also beside set_budget.
   virtual void cancel() noexcept = 0;
-  /// Takes back a cancellation that no run has taken: for who called a run off that had just ended. By the thread that runs.
+  /// Takes back a cancellation that no run has consumed, for a caller that cancelled a run that had just ended. By the thread that runs.
   virtual void forget_cancel() noexcept = 0;
 
   /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights

@@ -29,8 +29,8 @@ namespace sluice {
 class SharedArena;  // shared_arena.h
 
 /// What a budget bounds. kLibrary: all that Sluice holds. kProcess: the peak resident set of this process, as the kernel counts it: what it
-/// holds when the session is made, what the session takes, and what the program says that it will take itself after (`reserve`). What it
-/// takes beyond that nobody has counted.
+/// holds when the session is made, what the session takes, and what the program says that it will take itself after (`reserve`). No budget
+/// counts what it takes beyond that.
 enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
 
 /// How a session goes about it. Nothing here changes a bit of any output.
@@ -40,13 +40,13 @@ struct Tuning {
   /// How much counted work may go into a better plan, in milliseconds of a usual CPU. Default: 50. Price: as long at opening and in
   /// set_budget; 0 takes the first plans, which are up to a few percent slower.
   std::uint64_t search_ms = 50;
-  /// How far activations go in bands. Default: as far as the budget asks. kOff: never, and some budgets are refused; kLeast: as far as
+  /// How far activations go in bands. Default: as far as the budget needs. kOff: never, and some budgets are refused; kLeast: as far as
   /// possible, for the least memory. Price of bands: rows that are computed twice.
   planner::Partition partition = planner::Partition::kAuto;
   /// The most that bands may cost, as a share of the predicted time without them. Default: 5 %. From 0 to 10; more allows smaller budgets.
   double max_overhead = 0.05;
-  /// Whether a repeated run reads the first weights of the next one. Default: yes. Without, runs right after each other are slower, and what
-  /// is kept is chosen for runs that begin with nothing read: for sessions that take turns.
+  /// Whether a repeated run reads the first weights of the next one. Default: yes. Without, runs right after each other are slower, and
+  /// what is kept is chosen for runs that begin with nothing read: for sessions that take turns.
   bool read_ahead = true;
   /// Who reads weights. Default: io_uring where the system has it and the model is read directly, else threads. kRing is refused where
   /// there is none; kThreads costs a stack for each read in flight.
@@ -93,7 +93,8 @@ struct SessionOptions {
   bool repeat = false;
   /// Inputs set once serve many runs. Default: yes. Without, their bytes are free for others during a run, and each run sets them.
   bool keep_inputs = true;
-  /// Ports may lie with the caller (Session::place_input, place_output). Default: no. Costs what keep_inputs costs, and some bytes a port.
+  /// Ports may be in the caller's memory (Session::place_input, place_output). Default: no. Costs what keep_inputs costs, and some bytes a
+  /// port.
   bool ports_elsewhere = false;
   /// The directory of a scratch file, to which activations go and from which they come back, as the plan says, if even bands do not fit
   /// them in the budget. Default, empty: such budgets are refused. Costs the disk's time, twice for each byte; same outputs. The file has
@@ -108,13 +109,13 @@ struct SessionOptions {
   const profiler::DeviceProfile* profile = nullptr;
   /// Run this plan instead of making one; verified, and copied. Default: the planner's.
   const plan::Plan* plan = nullptr;
-  /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
+  /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Other sessions may have other extents.
   model::Extents dims{};
   /// Run in turn with the other sessions of this arena, within its budget. Scope, reserve, threads, compute_cpus and largest_budget are the
   /// arena's then; here they are left as they are, or say the same.
   std::shared_ptr<SharedArena> arena{};
 
-  /// Told what the session decides and what keeps it from its best (core/log.h). Default: nobody; then no text is made.
+  /// Told what the session decides and what keeps it from its best (core/log.h). Default: none; then no text is made.
   LogHook log{};
   /// Called before and after each step of a run, in the thread that runs: progress, a profiler's zones, a scheduler that lets a run wait.
   /// Default: nobody. Costs a branch a step. Neither allocates; both live as long as the session, across set_budget too.
@@ -122,7 +123,7 @@ struct SessionOptions {
   executor::StepHook after_step{};
 
   /// Takes outputs block by block as they are made (engine/output_block.h): no budget holds them whole, and get_output has nothing to give.
-  /// Default: nobody, and outputs hold until the next run. Lives as long as the session.
+  /// Default: none; outputs are valid until the next run. Lives as long as the session.
   OutputHook outputs{};
 
   Tuning tuning{};

@@ -63,7 +63,7 @@ struct KernelDescriptor {
   CostFeatures (*cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
 
   /// A kernel that can read the weights of its node while it runs (KernelCall::reader), where a plan does not hold them: how often it then
-  /// reads each of them, as far as is known; 0: this node has none. nullptr: a plan brings every weight before the step.
+  /// reads each of them, if known; 0: this node has none. nullptr: a plan brings every weight before the step.
   std::int64_t (*weight_turns)(const model::Graph&, const model::Node&) noexcept = nullptr;
   /// Of a kernel that reads only the parts of weights[0] that its inputs' values ask for: at most how many least pieces
   /// (model::least_piece) that is in a run, each once. nullptr: every turn reads each weight whole.

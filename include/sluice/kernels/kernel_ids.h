@@ -1,5 +1,5 @@
-// The numbers of kernels, which plans store: append only. What is behind a number is in the registry (kernels/registry.h); inner loops that a
-// trimmed build may leave out know the numbers alone.
+// The numbers of kernels, which plans store: append only. The registry (kernels/registry.h) has the kernel of each number; inner loops that
+// a trimmed build may leave out use the numbers alone.
 #pragma once
 
 #include "sluice/core/ids.h"

@@ -20,8 +20,8 @@
 // word taken: what does not is broken.
 //
 // Invariants (`check_code`): (C1) frequencies are below 4096, at least two are not zero, and they sum to 4096. (C2) `first` and all that
-// follow it are bytes. Of a stretch (the decoder sees to them, whatever the bytes are): (C3) blocks fill the stretch, and none ends raw
-// behind the place where it ends stored, both counted from the end of the stretch: it may be decoded forwards towards its own beginning.
+// follow it are bytes. Invariants of a stretch (the decoder ensures them for any bytes): (C3) blocks fill the stretch, and after each block
+// the stored rest is no longer than the raw rest, so that the stretch can be decoded in place, from front to back.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 //     4096*m   streamed segment: the other weights, in step order
 //
 // A model file is untrusted: the FlatBuffers verifier with depth and table limits, then `validate`, then, as weights arrive, checksums. Of
-// an encrypted one nothing but the prefix is looked at before its key has shown that whoever wrote it had the key.
+// an encrypted file only the prefix is read until its key has shown that its writer had the same key.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class ModelFile {
   const std::string& path() const noexcept { return path_; }
   /// Whether the path leads to the model, so that it can be opened a second time.
   bool has_path() const noexcept { return has_path_; }
-  /// Errors: kUnsupported, by name, of a file that ends behind its header (Feature::kWithoutWeights).
+  /// Errors: kUnsupported, by name, for a file that ends after its header (Feature::kWithoutWeights).
   Status check_has_weights() const;
   Bytes file_size() const noexcept { return file_size_; }
   Bytes header_bytes() const noexcept { return header_bytes_; }

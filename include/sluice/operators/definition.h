@@ -41,7 +41,7 @@ struct OperatorDefinition {
   std::size_t inputs = 1;      // the least number that it takes, a residual not counted
   EpilogueParts epilogue;
   InPlace in_place = InPlace::kNone;
-  /// Each output element is made of one element of each input, and of nothing else that depends on where it lies but a channel's weights.
+  /// Each output element is made of one element of each input; nothing else depends on its position except a channel's weights.
   bool elementwise = false;
   /// Each output element is one of an input's, or one that the attributes state: nothing is computed.
   bool moves = false;

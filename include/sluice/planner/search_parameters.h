@@ -11,21 +11,21 @@
 namespace sluice::planner {
 
 struct SearchParameters {
-  // Which problem is planned.
+  // Switches of the problem that is planned.
   bool greedy_order = true;  // nodes in the order that keeps activations low, where that beats the graph's own; costs 1 ms at 1,000 nodes
   bool time_bands = true;    // bands of rows through neighbours, so that what passes between them stays in a cache
   bool memory_bands = true;  // bands of rows round the peaks of memory, as far as the budget asks for them
   bool kept_transforms = true;  // Winograd's weights kept transformed in place of raw ones; repeated runs only
   bool other_orders = true;     // orders in which weights are kept besides the model's own; repeated runs only
 
-  // Which drafts are made of it.
+  // Switches of the drafts that are made of it.
   bool small_first_loads = true;  // the first loads of a first run are small, so that computing starts early
   bool other_sizes = true;        // slices larger and smaller than the middle size
   bool more_drafts = true;        // where nothing good was placed: smaller slices, loads apart, shares between, little kept
 
   // How a draft gets gates and addresses.
   bool late_trim = true;       // loads no earlier than they must be, for smaller rectangles; off: as early as bytes allow
-  bool address_rules = true;   // from the highest address on, and in turn, where the lowest leaves delays
+  bool address_rules = true;   // from the highest address down, and alternating, if the lowest leaves delays
   bool load_sides = true;      // single loads change sides
   bool together = true;        // activations move, too: one placement problem
   bool left_extension = true;  // gates as early as the addresses that were found allow: room for reads that come late

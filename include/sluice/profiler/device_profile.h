@@ -1,8 +1,8 @@
 // What a device can do, measured or assumed: the numbers that turn work into time (latency.h). Data only; `measure_device` (measure.h)
 // makes it, profile_file.h keeps it.
 //
-// A profile belongs to one CPU, instruction set and number of threads. A default-made one is nobody's: plain rates of a mid-range x86-64
-// core with an NVMe disk, so that plans can be made before anything was measured.
+// A profile belongs to one CPU, instruction set and number of threads. A default-constructed one has the assumed rates of a mid-range
+// x86-64 core with an NVMe disk, so that plans can be made before anything was measured.
 //
 // Invariants: rates are positive and finite; `kernels` and `samples` are sorted by kernel, `reads` by depth and size.
 #pragma once
@@ -17,13 +17,13 @@
 
 namespace sluice::profiler {
 
-/// What a step's time is a sum of: one step; its flops; its input, output and weight bytes; flops of what tiles compute beside it; tiles;
+/// The terms of a step's time: one step; its flops; its input, output and weight bytes; flops of what tiles compute beside it; tiles;
 /// rows; and the bytes of input and output that are more than a core's own cache holds.
 inline constexpr std::size_t kTerms = 9;
 using Terms = std::array<double, kTerms>;
 
-/// What the correction of a step's time is a function of: logarithms of its work and shape, how full its tiles and panels are, and the
-/// logarithm of what the whole run touches.
+/// The features of the correction of a step's time: logarithms of its work and shape, how full its tiles and panels are, and the logarithm
+/// of what the whole run touches.
 inline constexpr std::size_t kFeatures = 13;
 inline constexpr std::size_t kRunFeature = 12;  // the last of them: StepWork::run_bytes
 /// Runs that touch less are all held by a core's own cache; those that touch more by no cache: what is beyond counts as much as these.
@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kLeastRunBytes = 96 << 10, kMostRunBytes = 96 << 
 using Features = std::array<float, kFeatures>;
 
 struct UsedKernel {
-  KernelId kernel = KernelId::kNone;  // none: what no measurement covers
+  KernelId kernel = KernelId::kNone;  // none: everything that no measurement covers
   KernelUse use = KernelUse::kRun;
   std::uint16_t variant = 0;  // StepWork::variant
   friend constexpr auto operator<=>(const UsedKernel&, const UsedKernel&) noexcept = default;
@@ -54,7 +54,7 @@ struct KernelSample {
   Features place{};   // its features, scaled: follows from the above and the kernel's rates
 };
 
-/// Reading in pieces of one size, so many in flight, and checking what arrives.
+/// The rate of reading with requests of one size, so many in flight, and checking what arrives.
 struct ReadRate {
   std::uint32_t depth = 1;
   std::uint64_t piece_bytes = 0;

@@ -19,11 +19,11 @@
 
 namespace sluice::profiler {
 
-/// The minimum of the first sum above. All samples are of one kernel; at least one. Where several choices of rates are as good, as with
-/// samples that all lie beyond the caches, one of them.
+/// The minimum of the first sum above. All samples are of one kernel; at least one. If several choices of rates are equally good, as with
+/// samples that are all beyond the caches, it is one of them.
 KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile);
 
-/// Fills in where samples of one kernel lie.
+/// Fills in the positions of one kernel's samples.
 inline void place_samples(const KernelRates& rates, std::span<KernelSample> samples, detail::TileExtent tile) {
   for (KernelSample& sample : samples) sample.place = detail::place_of(sample.work, rates.scales, tile);
 }

@@ -37,11 +37,11 @@ Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::st
 /// empty.
 DeviceProfile profile_for_threads(std::span<const DeviceProfile> profiles, int threads);
 
-/// The text of a file of these profiles, which are of one device and not none.
+/// The text of a file with these profiles, at least one, all of one device.
 std::string text_of_profiles(std::span<const DeviceProfile> profiles);
 
-/// The text of a profile whose samples have no seconds yet, for a device that fills them in as it prints: what stands before the time of
-/// each sample, and what stands behind the last. Samples are sorted by kernel; rates are fitted when the text is read.
+/// The text of a profile whose samples have no seconds yet, for a device that fills them in as it prints: the parts before the time of each
+/// sample, and the part after the last. Samples are sorted by kernel; rates are fitted when the text is read.
 std::vector<std::string> pieces_of_profile(const DeviceProfile& profile);
 
 }  // namespace sluice::profiler

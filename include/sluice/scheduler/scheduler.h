@@ -10,7 +10,7 @@
 //     submit, cancel --> Board, its State --policy--> decisions --> workers, one a processor, one run of units at a time
 //                         one mutex round both; a decision allocates nothing and is bounded (policy.h)
 //
-// Memory. Weights that are kept are there once, for all processors of CPU kernels. Each of these has a window of the arena besides, which
+// Memory. Kept weights are in memory once, for all processors with CPU kernels. Each of these has a window of the arena besides, which
 // the models' sessions use in turn; urgent models have a window of their own. So an urgent job can take a processor at the next step
 // boundary: the run before rests where it is, with all its tensors, and goes on afterwards. What a backend packs and what passes between
 // units is counted too.
@@ -159,7 +159,7 @@ struct SchedulerStatistics {
   HandOverStatistics handed_over;
 };
 
-/// Nodes [first_node, first_node + node_count) of a model, and who supports all of them.
+/// Nodes [first_node, first_node + node_count) of a model, and the processors that support all of them.
 struct UnitSupport {
   std::size_t first_node = 0, node_count = 0;
   std::vector<ProcessorId> processors;
@@ -177,8 +177,8 @@ class Scheduler {
  public:
   /// Errors: kInvalidArgument for a policy or a processor that is not there.
   static Result<std::unique_ptr<Scheduler>> create(const SchedulerOptions& options);
-  /// Drops what has not ended, tells, and waits for what runs; in a forked child, where calls are refused, nothing. Not from inside a `done`, nor while another thread waits; a timed processor
-  /// that hangs is not waited for.
+  /// Drops what has not ended, tells, and waits for what runs; in a forked child, where calls are refused, nothing. Not from inside a
+  /// `done`, nor while another thread waits; a timed processor that hangs is not waited for.
   virtual ~Scheduler() = default;
 
   virtual Result<ModelId> add_model(std::shared_ptr<const sluice::Model> model, const ModelOptions& options) = 0;
@@ -187,8 +187,8 @@ class Scheduler {
   /// supports a model; those of Session::create and of the measured runs, and a backend's where nobody else supports the unit.
   virtual Status start() = 0;
 
-  /// Errors: kInvalidArgument, for tensors that do not fit the model, for a full table (Limits::jobs live ones, or twice as many that
-  /// nobody has waited for), before `start`, and from a `done` that the destructor calls; kCancelled with only_if_it_holds.
+  /// Errors: kInvalidArgument, for tensors that do not fit the model, for a full table (Limits::jobs live ones, or twice as many that no
+  /// caller has waited for), before `start`, and from a `done` that the destructor calls; kCancelled with only_if_it_holds.
   virtual Result<Submission> submit(ModelId model, const JobTensors& tensors, const JobOptions& options) noexcept = 0;
   /// The job's end; its ticket is gone then. Errors: kInvalidArgument for a ticket that is not there, or whose job has a `done`.
   virtual Result<JobResult> wait(Ticket ticket) noexcept = 0;
@@ -202,9 +202,10 @@ class Scheduler {
   virtual std::vector<UnitSupport> units(ModelId model) const = 0;
   /// The units that `start` took from a processor and gave to others; `units` no longer lists that processor for them.
   virtual std::vector<Fallback> fallbacks() const = 0;
-  /// What the reference inputs give, computed on a processor of CPU kernels where there is one; by port. After `start`, for good.
+  /// The outputs for the reference inputs, by port, computed on a processor with CPU kernels if there is one. Valid after `start`, as long
+  /// as the scheduler lives.
   virtual std::span<const std::vector<std::byte>> reference_outputs(ModelId model) const noexcept = 0;
-  /// What a model is expected to take on a processor, whole, when nobody else is there; kNever: unsupported.
+  /// The expected time of a whole model on a processor, with no other jobs; kNever: unsupported.
   virtual Time expected_time(ModelId model, ProcessorId processor) const noexcept = 0;
   virtual SchedulerStatistics statistics() const = 0;
   virtual std::vector<RunEvent> trace() const = 0;

@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Middle and standard error of what rounds gave.
+/// Median and standard error over the rounds.
 struct Summary {
   double middle = 0;
   double error = 0;

@@ -28,10 +28,10 @@ constexpr Bytes kMostText{64 << 20};  // a million recorded requests and more
 // Each is counted, refused ones too: what is asked for beyond this would be counted long after the time to serve is over.
 constexpr double kMostRequests = 10'000'000;
 
-/// One object of a file. Each key is asked for by what reads it; what nobody has asked for at the end is not known.
+/// One object of a file. The code that reads a key asks for it; keys that were not asked for in the end are unknown.
 class Section {
  public:
-  /// `where`: "FILE: " or "FILE: models[0].", what a key stands behind in a complaint.
+  /// `where`: "FILE: " or "FILE: models[0].", which precedes a key in messages.
   Section(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
     if (!json.is_object())
       throw Failure(ErrorCode::kInvalidArgument,
@@ -272,7 +272,7 @@ std::string read_policy(Section& section) {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  // A pipe is read too (`serve <(make a configuration)`), but nobody waits for one to be opened that no program writes to.
+  // A pipe is read too (`serve <(make a configuration)`), but opening one that no program writes to does not wait.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0 || ::fcntl(file.get(), F_SETFL, 0) != 0) raise(make_io_error(path, "the file cannot be read", errno));
   std::string text;

@@ -183,7 +183,7 @@ class Serving {
     return std::max<scheduler::Time>(static_cast<scheduler::Time>(static_cast<double>(longest) * model.slo_scale), 1);
   }
 
-  /// A request on its way: where its outputs go.
+  /// A request that is being served, and the memory for its outputs.
   struct Request {
     Serving* serving = nullptr;
     std::size_t model = 0;

@@ -1,4 +1,4 @@
-// `sluice serve CONFIG.json`: a workload of several models on several processors, and what came of it.
+// `sluice serve CONFIG.json`: runs a workload of several models on several processors, and reports the result.
 //
 //     CONFIG.json --config.cc--> models, processors, workload --serve.cc--> jobs --> results --print.cc--> table, JSON, trace
 //

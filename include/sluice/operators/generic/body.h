@@ -28,14 +28,14 @@ class BodyForm {
   static constexpr std::size_t kTensorWords = 12;
   static constexpr int kMaxNested = 8;  // each level is checked several times by the one around it
 
-  /// Of a node that lies within `bodies` others itself.
+  /// For a node that is itself nested in `bodies` bodies.
   explicit BodyForm(std::span<const std::int64_t> words, int bodies = 0) noexcept : words_(words), bodies_(bodies) {}
   /// Before anything else is asked.
   PlainRefusal check() noexcept;
 
   std::size_t tensors() const noexcept { return count(0); }
   std::size_t inputs() const noexcept { return count(1); }
-  /// Inputs that the node gives, and those behind them that are weights.
+  /// Inputs that the node gives, followed by those that are weights.
   std::size_t given() const noexcept { return inputs() - weights_; }
   std::size_t weights() const noexcept { return weights_; }
   std::size_t outputs() const noexcept { return count(2); }

@@ -20,7 +20,7 @@ struct Control {
   // values and values that are stacked. The node's inputs: count and condition where it has them, carried, captured.
   std::size_t carried = 0;
   bool has_count = false, has_condition = false;
-  std::int64_t most = 0;  // iterations: that there is room for, where values are stacked; else a guess, or 0
+  std::int64_t most = 0;  // iterations for which there is room, if values are stacked; else a guess, or 0
 
   std::size_t own_inputs() const noexcept { return loop ? std::size_t{has_count} + std::size_t{has_condition} : 1; }
   std::size_t results() const noexcept { return loop ? first.outputs() - 1 : first.outputs(); }
@@ -31,7 +31,7 @@ struct Control {
     if (!loop) {
       const Planned other = second.planned(second.output(i));
       if (other.dtype != out.dtype || other.shape.rank() != out.shape.rank()) return false;
-      // What both branches fit in may be too large for any.
+      // The extents that hold both branches may be too large for any tensor.
       Dims dims;
       for (int axis = 0; axis < out.shape.rank(); ++axis) dims.add(std::max(out.shape[axis], other.shape[axis]));
       return make_shape(dims.span(), out.shape);

@@ -40,7 +40,7 @@ struct IntegerRange {
 ///     y   = float(sum) * scale + bias
 struct IntegerEpilogue {
   std::uint8_t zero_in = 0;   // what padding reads
-  std::uint8_t run_time = 0;  // inputs that come at run time: none, the zero point, the scale too
+  std::uint8_t run_time = 0;  // inputs that come at run time: none, the zero point, or the zero point and the scale
   IntegerRange range;
   bool has_residual = false;
   std::uint8_t sum_zero = 0;

@@ -194,8 +194,8 @@ class BandCutter {
     return {p, {begin, std::min(all, round_row(of_position_[p].image_rows, granule(p), begin + each))}};
   }
 
-  /// Who must go on before a step can be; kNobody: all that it reads is there. The last rows of a position ask for all rows of others:
-  /// some are read by nobody, and must be made.
+  /// The position that must advance before a step can run; kNobody: everything that it reads is there. The last rows of a position ask for
+  /// all rows of others, because rows that are not read must be made too.
   std::size_t missing(const Demand& demand, const BandStep& step) const {
     const Chain& chain = demand.banded.chain;
     for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {

@@ -1,4 +1,4 @@
-// What no partition by rows can go below, and what one costs: figures beside a plan, for whoever judges it.
+// The lower bound of partitions by rows, and the cost of one: figures by which to judge a plan.
 //
 // The lower bound is the most, over the nodes, of these together: the inputs, which the caller sets whole; the outputs that are not handed
 // over as they are made; what the node reads at once, whatever its rows (all keys and values of an attention, all that a global mean is

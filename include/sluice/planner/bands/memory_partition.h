@@ -1,4 +1,4 @@
-// Pass: which regions run in bands, where memory asks for it. From the bottleneck outward:
+// Pass: chooses the regions that run in bands to save memory. From the bottleneck outward:
 //
 //     bytes |         ####                    the place that needs most; round it the places where little crosses from what is made
 //           |   ####  ####  ##                before to what is read after: regions begin and end there
@@ -34,7 +34,7 @@ struct PartitionRule {
   std::uint64_t work = 0;      // nodes looked at; see RegionSearch
 };
 
-/// One partition of a ladder.
+/// One partition of a *ladder*, a list of partitions with less and less memory.
 struct Rung {
   std::vector<Region> regions;
   std::uint64_t peak = 0;  // by the rule
@@ -215,7 +215,7 @@ class RegionSearch {
     }
   }
 
-  /// A node that reads or makes what passes holds less of it in bands, with no other beside it.
+  /// A node that reads or makes a tensor without a buffer holds less of it in bands, even alone in a region.
   bool pays_alone(std::size_t first, std::size_t end) const {
     return end == first + 1 && whole_.kernels.passing() != nullptr && whole_.kernels.passing()->touched(order_[first]) > 0;
   }
@@ -273,7 +273,8 @@ class RegionSearch {
     if (lower || (alike && cost(m) < cost(best->measure))) best = Choice{partitioned.regions(), std::move(m)};
   }
 
-  /// The region at a place in more bands. Regions with less beside them may have come before it in every try, and been of no use.
+  /// The region at this position with more bands. In every try, regions with less memory beside them may have been taken before it, without
+  /// use.
   std::optional<Choice> cut_finer(std::size_t peak) {
     std::optional<Choice> best;
     const Region place{peak, peak + 1};

@@ -110,7 +110,7 @@ class StepCosts {
 
 class Partitioned {
  public:
-  /// `problem` is whole: its views have no chains, and those of `order` when nothing lies apart. Regions come in order.
+  /// `problem` is uncut: its views have no chains, and are those of `order` if no tensor is set apart. Regions come in order.
   Partitioned(const Problem& problem, const Uses& uses, const std::vector<NodeId>& order, bool keep_inputs, std::vector<Region> regions,
               StepCosts& costs)
       : problem_(problem), order_(order), costs_(costs), regions_(std::move(regions)) {
@@ -155,8 +155,8 @@ class Partitioned {
     return most;
   }
 
-  /// Concatenations without a step, one buffer for all their parts, that live at a place of the order: regions round them, whose parts
-  /// then lie apart, shorten that. Places of the order.
+  /// Concatenations without a step (one buffer for all their parts) that are alive at a position of the order: regions around them, which
+  /// set their parts apart, shorten their lives. Places of the order.
   std::vector<std::size_t> joins_living_at(std::size_t place) const {
     std::vector<std::size_t> joins;
     const auto at = static_cast<std::int64_t>(place_of_[place]);
@@ -171,7 +171,7 @@ class Partitioned {
     return joins;
   }
 
-  /// By place of the order; of a node without steps: nothing.
+  /// Indexed by position of the order; nothing for a node without steps.
   std::vector<Need> needs() const {
     std::vector<Block> blocks = views_.blocks;
     for (const auto& banded : chains_) cutter_->apply(*banded, blocks);

@@ -6,7 +6,7 @@
 //               in place of another), because a ring holds other rows than what it would share bytes with
 //
 // Way to here: planner/bands/memory_partition.h chooses regions, planner/bands/band_chain.h cuts them into bands.
-// Invariants: regions of one partition are disjoint; a tensor inside is read by nobody outside, nor by the caller.
+// Invariants: regions of one partition are disjoint; neither a node outside nor the caller reads a tensor inside.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Region {
   friend bool operator==(const Region&, const Region&) = default;
 };
 
-/// Who makes and reads each tensor, by places in the order.
+/// The maker and the readers of each tensor, as positions of the order.
 class Uses {
  public:
   static constexpr std::size_t kNobody = ~std::size_t{0};  // the caller, or a constant

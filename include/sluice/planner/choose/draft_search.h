@@ -29,8 +29,8 @@
 
 namespace sluice::planner {
 
-/// Loads of 1-4 MB read at the disk's full rate; smaller ones are for budgets that hold no more. The largest saves steps where memory
-/// abounds.
+/// Loads of 1-4 MB read at the disk's full rate; smaller ones are for budgets that hold no more. The largest saves steps if there is plenty
+/// of memory.
 inline constexpr std::array<std::uint64_t, 8> kTargets = {64u << 10, 128u << 10, 256u << 10, 512u << 10,
                                                           1u << 20,  2u << 20,   4u << 20,   32u << 20};
 
@@ -185,7 +185,7 @@ class StreamDrafts {
   bool few_slices(std::size_t size) const { return weight_bytes(problem_.pieces) / kTargets[size] <= 1500; }
   bool may_judge(std::size_t size) const { return few_slices(size) ? search_.may_go_on() : !search_.has_any(); }
 
-  /// Of all sizes of loads.
+  /// Considers all sizes of loads.
   static double best_rate(const Problem& problem) {
     double best = kNever;
     for (const std::uint64_t target : kTargets)

@@ -160,7 +160,7 @@ inline void offer_resident(Search& search, std::uint64_t target, bool transforms
   const std::uint64_t spare = search.capacity - raw->bytes();
   search.offer(std::move(raw));
   if (problem.options.empty() || !transforms) return;
-  // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
+  // A raw weight needs room beside the kept weights until it is transformed, so not all of the spare bytes can be used.
   for (const std::uint64_t percent : {100u, 95u, 85u, 70u, 50u, 25u}) {
     auto candidate = resident_candidate(problem, target, search.capacity,
                                         choose_derived(problem.options, problem.views.order.size(), spare / 100 * percent));
@@ -172,8 +172,8 @@ inline void offer_resident(Search& search, std::uint64_t target, bool transforms
 
 }  // namespace detail
 
-/// A baseline's choice at a capacity that is not below `least`, in `search.best`. Where the paper's rule finds nothing, loads on demand
-/// stand in.
+/// A baseline's choice at a capacity that is not below `least`, in `search.best`. If the paper's rule finds nothing, loads on demand take
+/// its place.
 inline void choose_baseline(Search& search, Policy policy, const Least& least) {
   if (policy == Policy::kResident) search.offer(resident_candidate(search.problem, kResidentTarget, search.capacity));
   if (policy == Policy::kFlexnn) search.offer(flexnn_candidate(search.problem, search.capacity));

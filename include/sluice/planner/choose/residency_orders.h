@@ -45,7 +45,8 @@ inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& p
     compute.push_back(std::accumulate(draft.costs.step.begin() + steps.begin, draft.costs.step.begin() + steps.end, 0.0));
   std::uint64_t always = 0, total = 0;
   for (const Piece& piece : problem.pieces.all) (piece.reads > 1 ? always : total) += piece.region_bytes();
-  // Beside the activations two loads: a budget that keeps a share has hardly more, and in much room every order streams well.
+  // Room for two loads beside the activations: a budget that keeps a share of the weights has hardly more, and with much room every order
+  // streams well.
   std::uint64_t room = 0;
   for (const LoadSpec& load : draft.schedule.loads) room = std::max(room, 2 * load.region_bytes());
   room += live.empty() ? 0 : *std::max_element(live.begin(), live.end());

@@ -30,7 +30,7 @@ struct Search {
   std::uint64_t capacity;
   std::optional<Candidate> best = {};
   double bound = std::numeric_limits<double>::infinity();
-  double to_beat = std::numeric_limits<double>::infinity();  // seconds: only less is worth having, for what was found elsewhere
+  double to_beat = std::numeric_limits<double>::infinity();  // seconds of the best plan found elsewhere: only less is useful
   double worthwhile = problem.search.worthwhile;             // of the best candidate's seconds: what a later one must beat
   /// What drafts, addresses and the exact search may still take together, in the unit of SearchLimit. Once it is spent, the best candidate
   /// stays; where there is none yet, the search goes on until there is.
@@ -191,7 +191,7 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   if (effort == Effort::kThorough && near(allowed.worth_searching)) return;
   if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough, false);
   if (on_ground) detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough, true);
-  // Packed anew they may lie as before.
+  // Packing again may give the same addresses.
   const std::vector<std::uint64_t> ground_offsets = on_ground ? draft.layout.offsets : std::vector<std::uint64_t>();
   search.problem.shared->pack(draft.layout);  // activations and workspaces together
   if (fits() && !near(allowed.worth_searching) && draft.layout.offsets != ground_offsets)

@@ -11,10 +11,10 @@
 //     prologue [load raw p0-8][prepare: raw -> derived 0][conv c0-128 reads derived 0][load raw p8-16][prepare] ...
 //     period                                             [conv c0-128 reads derived 0]                          ...
 //
-// Nodes of a chain (planner/order/chain.h) are not cut by channels: each of their bands reads the whole weight, which stays until the last one
-// has. A piece that is kept (planner/cut/weight_pieces.h) is one resident load, and its node is cut no further than its workspace asks for.
-// The weights of a node with bodies are held while it runs, as far as they find room; its step reads the others by itself, in each turn,
-// into a window beside its workspace (ADR 0013). Invariants: those of planner/cut/schedule.h.
+// Nodes of a chain (planner/order/chain.h) are not cut by channels: each of their bands reads the whole weight, which stays until the last
+// one has. A piece that is kept (planner/cut/weight_pieces.h) is one resident load, and its node is cut no further than its workspace asks
+// for. The weights of a node with bodies are held while it runs, as far as there is room; its step reads the others by itself, in each
+// iteration, into a read buffer beside its workspace (ADR 0013). Invariants: those of planner/cut/schedule.h.
 #pragma once
 
 #include <algorithm>
@@ -109,7 +109,7 @@ class Cutter {
     return rule_.pieces == nullptr ? Interval<std::uint32_t>{} : rule_.pieces->of_weight[w.index()];
   }
 
-  /// Is the node's first weight taken slice by slice? Its loads or its workspace may ask for that, or pieces of which some are kept.
+  /// Is the node's first weight taken slice by slice? The reason may be its loads, its workspace, or pieces of which some are kept.
   bool sliced(std::size_t position) const {
     const model::Node& node = graph_.node(order_[position]);
     if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident) return false;
@@ -324,7 +324,7 @@ class Cutter {
     return load_of_piece_[p];
   }
 
-  /// Pieces that are kept, and what lies between them.
+  /// Kept pieces, and the bytes between them.
   std::vector<Part> parts_of(std::size_t position, WeightId cut) {
     const model::Weight& weight = graph_.weight(cut);
     const Interval<std::uint32_t> pieces = derives(position) ? Interval<std::uint32_t>{} : pieces_of(cut);

@@ -200,7 +200,7 @@ class SliceSizes {
   const kernels::KernelDescriptor& kernel() const noexcept { return *kernels_[order_[position_].index()]; }
   const model::Weight& first_weight() const noexcept { return graph_.weight(node().weights[0]); }
 
-  /// Bytes that must lie in memory beside a slice of the node's first weight.
+  /// Bytes that must be in memory besides a slice of the node's first weight.
   std::uint64_t bytes_beside(const std::vector<WeightId>& reads) const { return regions_from(node().weights.empty() ? 0 : 1, reads); }
 
   std::uint64_t regions_from(std::size_t first, const std::vector<WeightId>& reads) const {

@@ -33,7 +33,7 @@ struct Piece {
 
 struct Pieces {
   std::vector<Piece> all;                          // by first reader
-  std::vector<Interval<std::uint32_t>> of_weight;  // empty: in the resident segment, or read by nobody
+  std::vector<Interval<std::uint32_t>> of_weight;  // empty: in the resident segment, or never read
 };
 
 /// Can the node's steps take a part of its first weight?
@@ -43,13 +43,14 @@ inline bool cuts_channels(const model::Graph& graph, const model::Node& node, co
   return !weight.always_resident && weight.stretch_count > 1 && weight.panel_layout.layout != model::WeightLayout::kPlain;
 }
 
-/// Bytes that a lookup reads at most, if it reads just the parts of its table that are asked for; 0: the node is none, or reads all.
+/// The most bytes that a lookup reads, if it reads only the parts of its table that are asked for; 0: the node is not a lookup, or reads
+/// all.
 inline std::uint64_t lookup_bytes(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
   if (kernel.pieces_wanted == nullptr || graph.weight(node.weights[0]).always_resident) return 0;
   return static_cast<std::uint64_t>(kernel.pieces_wanted(graph, node)) * model::least_piece(graph, graph.weight(node.weights[0])).count();
 }
 
-/// Such reads are small and nothing is computed beside them: they have to be worth so many times their bytes.
+/// Such reads are small and nothing is computed meanwhile, so each byte of them counts this many times.
 inline constexpr std::uint64_t kLookupGain = 4;
 
 /// Does the node look up a few parts of a large table (ADR 0015)? Then its step reads them, if the plan does not keep all of the table.

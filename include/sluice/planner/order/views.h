@@ -1,4 +1,4 @@
-// Pass: where tensors lie relative to one another, before anything has an address. Turns Reshape, Concat and Slice into views where it can
+// Pass: decides how tensors share memory, before anything has an address. Turns Reshape, Concat and Slice into views where it can
 // and lets results take the place of inputs that die.
 //
 //     conv a ──> x ─┐                        block: |x x x y y|x x x y y|...      both convolutions write straight into the

@@ -56,9 +56,9 @@ class Room {
     return room;
   }
 
-  /// Gives offsets to a layout of the same blocks in `height` bytes: blocks lie where they lie here. False where no room is known. Slices
-  /// that cannot be cut finely enough may have a workspace that is larger than the gap: it then lies above the blocks, and the layout's
-  /// height says whether it fits there.
+  /// Gives offsets to a layout of the same blocks in `height` bytes: blocks get the same offsets as here. False where no room is known.
+  /// Slices that cannot be cut finely enough may have a workspace that is larger than the gap: it then lies above the blocks, and the
+  /// layout's height says whether it fits there.
   bool lay_out(FixedLayout& layout, std::uint64_t height) const {
     if (inner_.empty() || blocks_.size() != layout.blocks) return false;
     layout.offsets = blocks_;

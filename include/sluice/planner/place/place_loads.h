@@ -305,7 +305,7 @@ class LoadPlacer {
   std::size_t without_place_ = 0;
 };
 
-/// Makes those loads late that lie where load `k` must: in use at its first use, or wrapped with a tail there. False when all are.
+/// Makes those loads late that are in the way of load `k`: in use at its first use, or wrapped with a tail there. False when all are.
 inline bool make_way(const Schedule& schedule, std::size_t k, PlaceRule& rule) {
   rule.late.resize(schedule.loads.size(), false);
   const Interval<std::int64_t> uses = schedule.loads[k].uses;

@@ -52,13 +52,13 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
   profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
   work.run_bytes = kernels.run_bytes();
-  // A band is small, but what it reads from outside its chain is no nearer for that.
+  // A band is small, but tensors that it reads from outside its chain are not in a nearer cache.
   return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
          profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
          (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
 }
 
-/// A node without steps, whose output a plan finds in place, and what a device that copies takes for it.
+/// A node without steps, whose output needs no copy in a plan, and the time of a device that copies it.
 struct NodeCopy {
   NodeId node;
   KernelId kernel = KernelId::kNone;

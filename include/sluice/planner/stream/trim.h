@@ -8,7 +8,7 @@
 //           |  gate ^   ^trimmed      use      (#) makes room for addresses to be found
 //
 // Some slack stays, so that a read that comes late finds a loader that was ahead. Then a gate is the last one that opens by that time.
-// Invariants: fluid gate <= trimmed gate <= first use; gates never fall; with the slack at nothing the simulated time is the same.
+// Invariants: fluid gate <= trimmed gate <= first use; gates never fall; without slack the simulated time does not change.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace sluice::planner {
 
-/// How much earlier than just in time.
+/// How much earlier than just in time loads are.
 struct TrimSlack {
   double share = 0.1;  // of the time between fluid gate and latest start
   double loads = 2;    // and as many reads of average length

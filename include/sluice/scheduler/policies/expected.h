@@ -74,7 +74,7 @@ inline void heft_reserved(const State& state, PolicyMemory& memory, Decisions& o
   detail::heft_with(state, memory, out, true);
 }
 
-/// Least slack (deadline - now - shortest rest) first; what cannot meet its deadline any more is dropped; who finds its processor busy
+/// Least slack (deadline - now - shortest rest) first; a job that can no longer meet its deadline is dropped; one whose processor is busy
 /// waits.
 inline void least_slack(const State& state, PolicyMemory& memory, Decisions& out) noexcept {
   Waits waits = waits_of(state);
