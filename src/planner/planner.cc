@@ -85,7 +85,7 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
 /// session costs. Thoroughly where nothing fits otherwise, and where the least is asked for.
 enum class BandSearch : std::uint8_t { kQuick, kThorough };
 
-/// Nodes that the search may look at: a fixed number, and more for each millisecond of a request's search.
+/// Nodes that the search may look at: a fixed number, and more for each millisecond of the request's search.
 std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
   if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 200'000 + request.search_ms * 4000;
   return 10'000 + request.search_ms * 200;

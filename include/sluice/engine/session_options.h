@@ -85,7 +85,7 @@ struct SessionOptions {
   /// What the budget bounds. Default: what the library holds.
   BudgetScope scope = BudgetScope::kLibrary;
   /// In process scope: the bytes that the program itself will take after this session is made, for its own buffers and for other libraries.
-  /// Default: none. The arena becomes smaller by as much. Library scope does not count them.
+  /// Default: none. The arena becomes smaller by as much. Library scope does not count them. set_budget does not measure the process again.
   Bytes reserve{};
   /// Threads that compute, the caller's among them. Default: 1. Each costs a stack and its workspaces; outputs are the same bits.
   int threads = 1;
