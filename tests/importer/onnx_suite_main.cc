@@ -74,9 +74,7 @@ std::string kind_of(const CaseResult& result) {
 }
 
 /// A refusal's reason in the table itself, to which the message refers.
-std::string why_in_table(const CaseResult& result) {
-  return result.why.substr(0, result.why.find("; docs/operators.md"));
-}
+std::string why_in_table(const CaseResult& result) { return result.why.substr(0, result.why.find("; docs/operators.md")); }
 
 std::string table_of(const std::map<std::string, Counts>& by_operator, const Counts& all) {
   std::map<std::string, std::string> forms = known_operators();
