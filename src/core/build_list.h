@@ -32,14 +32,14 @@ constexpr bool has_kernel(KernelId id) {
     if (listed == static_cast<int>(id)) return true;
   return false;
 }
-/// A family of the long tail, by the name that operators/generic.h knows it by.
+/// A family of plain operators, by its name in operators/generic.h.
 constexpr bool has_family(std::string_view family) {
   for (const std::string_view listed : trim::kFamilies)
     if (listed == family) return true;
   return false;
 }
 inline constexpr bool kHasFamilies = !trim::kFamilies[0].empty();
-/// What files may need (model::Feature, by its number).
+/// Features that files may need (model::Feature, by its number).
 constexpr bool has_feature(int feature) { return (trim::kFeatures >> feature & 1) != 0; }
 /// Inner loops that are only faster than others which do the same: depthwise windows of so many taps along a row, by their stride, and
 /// moves of elements of so many bytes.
@@ -106,7 +106,7 @@ inline constexpr bool kOneIsa = false;
 inline constexpr Isa kOnlyIsa = Isa::kScalar;  // means nothing
 #endif
 
-/// Does this CPU have what the kernels of this build need? Always, but where the build is for one instruction set alone.
+/// Does this CPU have what the kernels of this build need? Always true, unless the build is for one instruction set.
 inline bool runs_here() noexcept {
   const Isa best = best_isa();
   return !kOneIsa || kOnlyIsa == Isa::kScalar || (best >= kOnlyIsa && (best == Isa::kNeon) == (kOnlyIsa == Isa::kNeon));

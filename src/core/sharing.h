@@ -23,7 +23,7 @@ class Sharing {
     std::int64_t end = 0;
   };
 
-  /// Is the call that begins now to be shared?
+  /// Whether the call that begins now should be shared.
   bool wanted(std::int64_t now) const noexcept { return now >= alone_until_; }
 
   /// Looks at a call that was shared. `cpu` gives the processor time that the calling thread has taken so far; it is asked once in kWindow

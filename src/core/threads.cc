@@ -40,7 +40,7 @@ std::int64_t time_of(clockid_t clock) noexcept {
 }
 std::int64_t now_ns() noexcept { return time_of(CLOCK_MONOTONIC); }
 
-/// Polls `done` for a bounded time; what it last said.
+/// Polls `done` for a bounded time and returns its last result.
 template <class Done>
 bool look_out_for(const Done& done) noexcept {
   constexpr int kPollsBetweenClocks = 16;

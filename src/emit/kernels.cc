@@ -64,7 +64,7 @@ Choice choose_products(const Graph& graph, const Node& node) {
   return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
 }
 
-/// Its window is the whole image, so that it can be folded as the input is made.
+/// Its window is the whole image, so that it can be summed up while the input is made.
 bool is_global(const Graph& graph, const Node& node) {
   const Window& w = node.as<model::PoolAttributes>().window;
   return one_image(graph, node) && w.out_h == 1 && w.out_w == 1 && w.kernel_h == w.in_h && w.kernel_w == w.in_w && w.pad_top == 0 &&

@@ -98,7 +98,7 @@ class Bench {
     bool in_one_pixel = false;
   };
 
-  /// Pixels by row and column, wherever they lie in a ring: then the time is the same if all of them lie in one.
+  /// Whether the kernel finds pixels by row and column in a ring: then the time does not change if all of them share the memory of one.
   static bool reads_by_pixel(Kernel kernel) { return kernel != Kernel::kCopy && kernel != Kernel::kMatMul && kernel != Kernel::kMatMulU8; }
 
   Trial laid_out(Stage stage, bool in_one_pixel) const {

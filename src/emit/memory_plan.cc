@@ -188,7 +188,7 @@ class Placing {
       kept_rectangles_.push_back(add(time, network_.stages[i].kept_bytes, kArenaAlignment));
   }
 
-  /// The planner's placement, which knows no pairs, where it is good enough.
+  /// Uses the planner's placement, which does not know overlapping pairs, if it is good enough.
   planner::Placement solve() const {
     const planner::Placed apart =
         planner::place(problem_, {.goal = planner::PlaceGoal::kLowest, .search = planner::SearchLimit::of_milliseconds(10)});

@@ -39,7 +39,7 @@ bool images_are_rows(const Shape& in, const Shape& out) {
   return in.rank() == 4 && out.rank() == 4 && in[0] == out[0] && in[1] == 1 && out[1] == 1;
 }
 
-/// From the relations of the operator to what a pixel reads.
+/// Converts the relations of the operator to what a pixel reads.
 std::optional<Reach> reach_of(const Graph& graph, const Node& node, std::size_t input) {
   const Shape& in = graph.tensor(node.inputs[input]).shape;
   const Shape& out = graph.tensor(node.outputs[0]).shape;

@@ -17,7 +17,7 @@ using ByteRange = Interval<std::uint64_t>;
 struct ModelNeeds {
   std::size_t model = 0;
   std::uint64_t kept = 0;     // the most of its plans
-  std::uint64_t highest = 0;  // where it may begin at most, so that each plan's passing part finds room above
+  std::uint64_t highest = 0;  // the highest address at which it may begin, so that each plan's transient part has room above
 };
 
 std::vector<ModelNeeds> needs_of_models(std::span<const PlanToPlace> plans, std::uint64_t end) {

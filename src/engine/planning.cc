@@ -108,7 +108,7 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall)
     return too_small(model, budget_of(model, Bytes(plan.error().needed), overhead, options), options.budget);
   if (!plan) return fail(plan.error());
-  // Its tables count in the budget: no spare room in them.
+  // Its tables count in the budget, so their vectors have no spare capacity.
   plan->buffers.shrink_to_fit();
   plan->steps.shrink_to_fit();
   plan->operands.shrink_to_fit();
@@ -151,7 +151,7 @@ Status check_options(const SessionOptions& options) noexcept {
 
 profiler::DeviceProfile profile_for(const SessionOptions& options) {
   profiler::DeviceProfile profile = options.profile != nullptr ? *options.profile : profiler::DeviceProfile();
-  // A measured profile is of its own number of threads: where it is not ours, its kernels' times would be wrong.
+  // A measured profile is for one number of threads: with another number its kernels' times would be wrong.
   if (profile.threads != options.threads) {
     profile.kernels.clear();
     profile.threads = options.threads;

@@ -3,9 +3,9 @@
 //     ONNX      [N, C, H, W]    dense       physical axis i is ONNX axis perm[i]: perm = {0, 2, 3, 1}
 //     physical  [N, H, W, C]    RowView
 //
-// Elements are walked in runs along the last ONNX axis: of outputs in ONNX order, so that a part of a tensor costs what a part is. Images
-// that come in are turned over a row of pixels at a time, all its channels, for these share lines of the arena. Where the caller's values
-// are f16, bf16 or f64 and the arena's f32, each is converted during the copy, without a buffer.
+// Elements are walked in runs along the last ONNX axis: of outputs in ONNX order, so that a part of a tensor costs what a part is. Input
+// images are transposed a row of pixels at a time, all its channels, because these share cache lines of the arena. Where the caller's
+// values are f16, bf16 or f64 and the arena's f32, each is converted during the copy, without a buffer.
 #pragma once
 
 #include <algorithm>

@@ -134,7 +134,7 @@ bool Tenancy::has_room(const Arrangement& next, const PlacedPlan& plan) const no
   return windowed() || Bytes(plan.parts.bytes()) <= capacity_of(next.budget, next.overhead + next.tables);
 }
 
-/// The plan that the tenant brings, at the place that is known for it. Its tables are counted elsewhere.
+/// The plan that the tenant brings, at the address that is known for it. Its tables are counted elsewhere.
 Result<PlacedPlan> Tenancy::adopt_in_window(const Tenant& tenant) const {
   const ArenaWindow& window = options_.window;
   const auto known =
@@ -305,7 +305,7 @@ executor::Holding Tenancy::holding_of(std::size_t index, const PlacedPlan& plan)
   return held;
 }
 
-/// Addresses for what is to come: where others may join, as many as the budget or the machine has; for one session, its largest plan.
+/// Addresses to reserve: as many as the budget or the machine has if others may join; for one session, those of its largest plan.
 Bytes Tenancy::bytes_to_reserve(const Arrangement& next) const {
   const Bytes largest = std::max(options_.largest_budget, next.budget);
   if (options_.shared) return std::max(next.end, std::min(largest, memory_of_machine()));
@@ -406,7 +406,7 @@ void Tenancy::hold_nothing() noexcept {
   }
 }
 
-/// The reads of a tenant that stayed behind have ended, and nobody knows what they have overwritten.
+/// The late reads of a removed tenant have ended, and it is unknown what they have overwritten.
 void Tenancy::let_go(Tenant& gone) noexcept {
   hold_nothing();
   owner_ = nullptr;

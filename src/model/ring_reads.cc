@@ -35,7 +35,7 @@ bool passes(int error) noexcept { return error == -EINTR || error == -EAGAIN || 
 ///
 /// From the first refusal on the ring is not entered any more, so that nothing in it is taken late. What was taken is looked for in the
 /// shared memory; all else, and all that comes, is read by `wait` on the calling thread: the reads then overlap with computing, not with
-/// each other. Threads would need memory and system calls that a session has not counted on and a sandbox may punish (docs/adr/0018).
+/// each other. Threads would need memory that no budget counts and system calls that a sandbox may refuse (docs/adr/0018).
 class RingReads final : public ReadQueue {
  public:
   explicit RingReads(WeightSource& source) noexcept : source_(source) {}
@@ -105,7 +105,7 @@ class RingReads final : public ReadQueue {
     return refusal != 0 ? refusal : io_uring_submit(&ring_);
   }
 
-  /// Offers the kernel what waits, and sees how much of it it took: it takes entries in order.
+  /// Submits the waiting entries to the kernel, and counts how many of them it took: it takes them in order.
   void submit() noexcept {
     const int result = enter();
     for (; waiting_.size() > io_uring_sq_ready(&ring_); ++taken_) waiting_.pop();

@@ -11,7 +11,7 @@ Status check_lifetime(const Plan& plan, std::size_t k) {
   const Load& load = plan.loads[k];
   const Buffer& target = plan.buffer(load.target);
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
-  // A load that no step waits for would write whenever it liked.
+  // A load that no step waits for could write at any time.
   if (load.uses.empty()) return broken("load", k, "I5: no step uses it");
   if (load.gate > load.uses.begin) return broken("load", k, "I5: its gate lies behind its first use");
   if (load.gate < 0 && !load.streamed()) return broken("load", k, "I8: it is wrapped, but runs in the prologue only");

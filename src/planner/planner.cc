@@ -117,7 +117,7 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   return problems;
 }
 
-/// A rung of the ladder, to be planned.
+/// A partition of the ladder, to be planned.
 struct Lean {
   Problem problem;
   Planning planning;
@@ -185,7 +185,7 @@ Result<plan::Plan> choose_and_verify(const model::Graph& graph, Contenders& cont
   plan.prediction = predict(chosen.problem, *chosen.search.best, contenders.bound());
   if (const Status proven = plan::verify(plan, graph, {file_size_of(graph), request.model_hash, kernels::kReadTail}); !proven) {
     Error error = proven.error();
-    // The planner's fault: planning again would end the same way.
+    // This is a fault of the planner: planning again would fail in the same way.
     if (error.code != ErrorCode::kOutOfMemory) error.code = ErrorCode::kInternal;
     return fail(error);
   }

@@ -258,7 +258,7 @@ std::vector<const Candidate*> Sampler::least_known(const UsedKernel& kernel, Kin
   return chosen;
 }
 
-/// Makes turns of these, and measures each once.
+/// Makes rounds of these, and measures each once.
 Status Sampler::measure(std::vector<const Candidate*> chosen) {
   std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
     const auto fa = family_of(*a), fb = family_of(*b);
@@ -267,7 +267,7 @@ Status Sampler::measure(std::vector<const Candidate*> chosen) {
   for (auto first = chosen.begin(); first != chosen.end();) {
     const auto last = std::find_if(first, chosen.end(), [&](const Candidate* c) { return family_of(*c) != family_of(**first); });
     const auto count = static_cast<std::size_t>(last - first), turns = (count + kStepsOfTurn - 1) / kStepsOfTurn;
-    // Two turns of neighbouring sizes share their steps: so neither size nor run says what the other is.
+    // Two rounds of neighbouring sizes share their steps, so that the size of a step does not determine the size of the run.
     for (std::size_t t = 0; t < turns; ++t) {
       const std::size_t pair = t / 2 * 2, sharing = std::min<std::size_t>(2, turns - pair);
       std::vector<const Candidate*> steps;

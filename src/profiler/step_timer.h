@@ -48,11 +48,11 @@ class StepTimer {
     double share = 1;
     double share_of_rows = 1;
   };
-  /// Makes a step the anchor. What the request refers to outlives the timer. Errors: kOutOfMemory.
+  /// Makes a step the anchor. The objects that the request refers to must outlive the timer. Errors: kOutOfMemory.
   Status set_anchor(const Request& request);
   /// Seconds of an anchor now, the minimum of a few runs; 1 without an anchor.
   double time_anchor();
-  /// The mean of the times but for the longest tenth. Nothing when the weights are larger than the ring however they are
+  /// The mean of the times without the longest tenth. Nothing when the weights are larger than the ring however they are
   /// cut. Errors: kOutOfMemory.
   Result<std::optional<TimedStep>> time(const Request& request);
 

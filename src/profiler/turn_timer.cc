@@ -108,7 +108,7 @@ class StepTimer::TurnRun {
   struct Step {
     Call call;
     std::byte* inputs;
-    std::int64_t input_bytes;  // that a net would have written
+    std::int64_t input_bytes;  // bytes that a net would have written before
     bool written;              // by the step before
     std::vector<double> chunk, seconds, anchors;
 

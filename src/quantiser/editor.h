@@ -38,7 +38,7 @@ class Editor {
   const std::vector<std::size_t>& readers(std::string_view value) const;
   /// Is it an output of the graph, or read by a body?
   bool read_outside(std::string_view value) const { return outside_.contains(value); }
-  /// The one node that reads a value; kNone: several, or somebody outside.
+  /// The only node that reads a value; kNone: several, or a reader outside the graph.
   std::size_t single_reader(std::string_view value) const;
 
   /// Null if the value is not a constant, or of a kind that cannot be used.

@@ -277,7 +277,7 @@ class Quantiser {
       bytes.names.push_back(rounded == integers.dequantised.end() ? unit.output : rounded->second);
     }
     const std::size_t layers = floats.names.size();
-    std::vector<std::size_t> outputs;  // places of `floats`; the last layer often makes one
+    std::vector<std::size_t> outputs;  // indices into `floats`; the last layer often makes one of them
     for (const std::string_view output : output_names()) {
       const auto found = std::find(floats.names.begin(), floats.names.end(), output);
       outputs.push_back(static_cast<std::size_t>(found - floats.names.begin()));

@@ -22,7 +22,7 @@ struct Unit {
   std::vector<std::string_view> inputs;  // activations
   std::string_view output;
   bool rectified = false;   // a Relu or Clip ends it
-  bool homogeneous = true;  // the output of twice as large sums is twice as large
+  bool homogeneous = true;  // whether sums that are twice as large give an output that is twice as large
 
   // Only for a layer with weights:
   std::string_view weight;

@@ -315,7 +315,7 @@ Status Fleet::build(const SchedulerOptions& options, std::size_t slots) {
 }
 
 /// The reference inputs run on the first processor of CPU kernels, and on the first of each other number of threads, whose plans keep
-/// other weights. All others find then what they keep.
+/// other weights. All others then find their kept weights.
 Status Fleet::read_weights() {
   std::vector<int> threads;
   for (std::size_t p = 0; p < processors.size(); ++p) {

@@ -96,7 +96,7 @@ class Fleet {
   std::size_t spare_regions() const noexcept;
   /// Whether a unit's program makes what another unit reads in the job's memory.
   bool makes_in_place(const FleetModel& model, std::size_t processor, const TensorPlace& place) const noexcept;
-  /// Runs everything on a processor with the reference inputs and writes what it took into the models' units. In its worker's thread.
+  /// Runs everything on a processor with the reference inputs and writes the times into the models' units. In its worker's thread.
   Status measure(std::size_t processor, const SchedulerOptions& options) noexcept;
   /// After all that measure have: what timed processors take.
   void settle_times();

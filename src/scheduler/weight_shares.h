@@ -24,7 +24,7 @@ struct SharePlan {
   std::shared_ptr<const plan::Plan> plan;
   engine::PlanParts parts;  // `kept` 0: all of it lies in the window, and other units' turns overwrite it
   Bytes tables;             // of each session that runs it, beyond what any takes
-  double cost_ms = 0;       // of a run: the period, and what its reads take from others
+  double cost_ms = 0;       // of a run: the period, and the time that its reads take from others
 };
 
 struct ShareUnit {

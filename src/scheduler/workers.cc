@@ -133,8 +133,8 @@ void Dispatcher::count_handed_over(const Worker& worker, const Assignment& assig
   }
 }
 
-/// What the run of this processor makes goes nowhere from here on: where it writes to its job's memory, the job leaves that to it. What is
-/// done goes with the job.
+/// From here on the results of this processor's run are not used: if it writes to its job's memory, the job leaves that memory to it.
+/// Finished tensors go with the job.
 void Dispatcher::part_regions(std::size_t p) noexcept {
   const ProcessorState& processor = board_->state().processors[p];
   if (!processor.busy || !fleet_.computes(p) || fleet_.between_bytes() == 0) return;

@@ -33,7 +33,7 @@ std::string_view name_of(DotIsa isa) noexcept;
 /// Does this CPU have it?
 bool has_dot_isa(DotIsa isa) noexcept;
 
-/// The best way of an instruction set on this CPU that SLUICE_ISA allows: `avx2` never uses VNNI.
+/// The best DotIsa of an instruction set on this CPU that SLUICE_ISA allows: `avx2` never uses VNNI.
 DotIsa dot_isa_of(Isa isa) noexcept;
 
 /// Does this CPU run a 512-bit operation as two of 256 bits (Zen 4)? Such a CPU loads two inputs for each FMA; others hardly one.

@@ -84,8 +84,8 @@ class OverlapPlacement {
     return static_cast<std::size_t>(std::find_if(attempt.order.begin(), attempt.order.end(), at_top) - attempt.order.begin());
   }
 
-  /// What small changes make of an attempt: one that ends highest goes before another, any goes before any other, or one is laid from the
-  /// other end.
+  /// The results of small changes of an attempt: a rectangle that ends highest goes before another, any goes before any other, or one is
+  /// placed from the other end.
   Attempt improved(std::uint64_t goal, Attempt best) const {
     constexpr int kTries = 6000;
     std::uint64_t random = 0x9e3779b97f4a7c15u;

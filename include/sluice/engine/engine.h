@@ -97,7 +97,7 @@ class Session {
   /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope (of a shared arena: with the sessions it has);
   /// those of make_plan, verify and Executor.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
-  /// Waits for a call that is under way in another thread, not for reads that the system does not end: those keep their part of the arena.
+  /// Waits for a call that runs in another thread, but not for reads that hang: those keep their part of the arena.
   virtual ~Session() = default;
 
   /// The model that this session runs. If its options have `dims`, that is not the one that it was made of.

@@ -36,7 +36,7 @@ struct LatencyPrediction {
   double high_ms = 0;
   Bytes peak;                         // of the scope that the options name
   Bytes bytes_read;                   // by the loads of such a run, whole blocks
-  bool measured = false;              // false: by the assumed profile, which is no device's
+  bool measured = false;              // false: by the assumed profile
   std::vector<NodePrediction> nodes;  // that have steps, in the order of their first one; then those that a device copies without any
 };
 

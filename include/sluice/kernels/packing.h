@@ -115,8 +115,8 @@ struct IntegerSource {
   PackSource where;  // `data`, `dtype` and `scale` do not matter
   const std::int8_t* values = nullptr;
   bool depthwise = false;
-  /// So many groups of `where` are one in the panels, where an output has zeros for the inputs of the others. They fill a panel, or are
-  /// all.
+  /// So many groups of `where` are merged into one in the panels, in which an output has zeros for the inputs of the other groups. They
+  /// fill a panel, or are all.
   std::int64_t merged = 1;
 };
 void describe_integers(const IntegerSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;

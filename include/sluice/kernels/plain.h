@@ -56,8 +56,8 @@ struct GenericKernel {
   /// In place of `run` where values decide the extents. On entry `out` has the largest extents that there is room for; it writes the actual
   /// extents there, and refuses a result that does not fit with kOverBound before it writes a value. Inputs may be empty.
   PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
-  /// An operator that runs bodies (ADR 0013): how often they read each weight of the node, -1 where the node's weights are not those that
-  /// its bodies want. nullptr: its nodes have no weights.
+  /// An operator that runs bodies (ADR 0013): how often they read each weight of the node, -1 if the node's weights are not those that its
+  /// bodies need. nullptr: its nodes have no weights.
   std::int64_t (*weight_turns)(const PlainNode& node, const PlainWeights& weights) noexcept = nullptr;
 };
 

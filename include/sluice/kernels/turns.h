@@ -16,7 +16,7 @@ namespace sluice::kernels {
 /// With the smallest body this takes some seconds; it is a hundred times the longest sequence of a published recurrent model.
 inline constexpr std::int64_t kDefaultMaxTurns = 1'000'000;
 
-/// What a kernel says that ended because its run did.
+/// The error of a kernel that ended because its run did.
 inline constexpr const char* kRunEnded = "the run was ended";
 
 /// Round a step. `stop` may be set by any thread; `most`: turns of all loops of the step together, those within others included.

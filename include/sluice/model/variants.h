@@ -113,7 +113,7 @@ class VariantsEncoder {
   Variants take();
 
  private:
-  /// A form that grows: a word that has varied has a class, words of one class were the same at all points so far.
+  /// A form under construction: a word that has varied has a class; words of one class were equal at all points so far.
   struct Growing {
     std::vector<std::uint64_t> words;  // of the first point
     std::vector<std::uint32_t> points;

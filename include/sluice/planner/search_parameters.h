@@ -46,7 +46,7 @@ struct SearchParameters {
   int exact_tries = 8;
   double exact_up_to = 1.3;  // capacities that the quick rules reach: where they stay higher, one share seldom finds a placement
 
-  std::size_t most_mixes = 6;  // of kept shares and prices of transforms, in one size
+  std::size_t most_mixes = 6;  // drafts of other kept shares and prices of transforms, in one slice size
   std::size_t size_walks = 2;  // mixes that are followed through the sizes
   int most_thorough = 2;       // drafts that are tried in every way when there is a good plan already
 

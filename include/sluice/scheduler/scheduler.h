@@ -177,8 +177,8 @@ class Scheduler {
  public:
   /// Errors: kInvalidArgument for a policy or a processor that is not there.
   static Result<std::unique_ptr<Scheduler>> create(const SchedulerOptions& options);
-  /// Drops what has not ended, tells, and waits for what runs; in a forked child, where calls are refused, nothing. Not from inside a
-  /// `done`, nor while another thread waits; a timed processor that hangs is not waited for.
+  /// Drops jobs that have not ended, calls their `done`, and waits for those that run; in a forked child, where calls are refused, it does
+  /// nothing. Not from inside a `done`, nor while another thread waits; a timed processor that hangs is not waited for.
   virtual ~Scheduler() = default;
 
   virtual Result<ModelId> add_model(std::shared_ptr<const sluice::Model> model, const ModelOptions& options) = 0;

@@ -1,4 +1,4 @@
-// The body of an If or a Loop: a plan of its own for plain nodes, as a list of numbers in the arguments of one node.
+// The body of an If or a Loop: plain nodes and the positions of their tensors, as a list of numbers in the arguments of one node.
 //
 // What the body reads from outside are inputs of the node. Its large constants are weights of the node (ADR 0013). The importer writes the
 // list (places included); a file may hold any list, so `check` proves what a run takes for granted (src/kernels/plain/body.h).

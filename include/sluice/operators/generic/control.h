@@ -1,4 +1,5 @@
-// If and Loop whose course is known at run only: one node that runs its bodies (body.h), and the node that takes one of its results out.
+// If and Loop whose conditions are known at run only: one node that runs its bodies (body.h), and the node that extracts one of its
+// results.
 //
 // Read by the definitions (src/operators/generic/control.cc), which refuse what does not fit, and by the generic kernels
 // (src/kernels/plain/control.cc), which run it.

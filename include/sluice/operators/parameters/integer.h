@@ -73,7 +73,7 @@ struct IntegerConvolutionParameters {
 
 /// So many values of a lane, taps times inputs of its group, have a kernel that runs lane by lane.
 inline constexpr std::int64_t kMostLaneTaps = 256;
-/// Are groups of so many outputs, and so many values each, run lane by lane? Others that fill no panel are put together, or slow.
+/// Whether groups of so many outputs, with so many values each, run lane by lane. Others that fill no panel are put together, or slow.
 constexpr bool runs_by_lanes(std::int64_t outputs, std::int64_t values) noexcept {
   return outputs < kPanelLanes && values <= kMostLaneTaps;
 }

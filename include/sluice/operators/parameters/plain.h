@@ -1,4 +1,4 @@
-// Parameters of the long tail: which operator of kernels/plain.h, its arguments, and what the plan foresees for its result.
+// Parameters of plain operators: the operator of kernels/plain.h, its arguments, and the result that the plan expects.
 #pragma once
 
 #include <cstdint>

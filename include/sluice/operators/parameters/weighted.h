@@ -1,4 +1,4 @@
-// Parameters of what multiplies by panels: convolutions, dense layers, recurrent nodes.
+// Parameters of operators that multiply by panels: convolutions, dense layers, recurrent nodes.
 //
 // All begin with WeightedParameters, which is what tiles, blocks of panels and prices need; a call's parameters may be read as that alone.
 #pragma once

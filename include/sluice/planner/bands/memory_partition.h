@@ -245,7 +245,7 @@ class RegionSearch {
         if (same || !kind.open) continue;
         Measure m = measure(*partitioned);
         if (!allowed(m)) {
-          kind.open = !kind.allowed;  // bands that caches hold cost less than larger ones, before steps cost more
+          kind.open = !kind.allowed;  // bands that fit a cache cost less than larger ones, until the number of steps costs more
           continue;
         }
         kind.allowed = true;

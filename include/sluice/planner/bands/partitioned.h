@@ -32,7 +32,7 @@ struct Need {
 /// Seconds and bytes of steps, whatever the views: by node, rows and what is read from afar.
 class StepCosts {
  public:
-  /// `finest`: workspaces are those of the finest slices of channels, as where memory is short; else those of all channels.
+  /// `finest`: workspaces are those of the finest slices of channels, as if memory is short; else those of all channels.
   explicit StepCosts(const Problem& problem, bool finest = true)
       : problem_(problem), whole_(problem.graph->nodes.size()), finest_(finest) {}
 

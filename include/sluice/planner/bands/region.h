@@ -84,7 +84,7 @@ class Uses {
     if (wanted_[out.index()] || readers(out).empty()) return false;
     for (const Reader& reader : readers(out)) {
       if (reader.at >= region.end || is_view(reader.at) || !takes_bands(reader.at)) return false;
-      // Into a concatenation that leaves the region it is written straight.
+      // If it goes to a concatenation that leaves the region, it is written there directly.
       if (node(reader.at).op == model::OpKind::kConcat && !apart[node(reader.at).outputs[0].index()]) return false;
       if (!row_relation(graph_, node(reader.at), reader.input, Connected::kDeclared)) return false;
     }

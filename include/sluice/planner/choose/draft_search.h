@@ -252,7 +252,7 @@ class StreamDrafts {
 
   /// The best mix in smaller slices, and with loads apart.
   void judge_smaller() {
-    int sizes = 3;  // that come out unlike those before, whether they fit or not
+    int sizes = 3;  // that differ from those before, whether they fit or not
     const Mix best = best_mix_;
     Mix mix = best;
     for (mix.size = best.size + 1; mix.size-- > 0 && sizes > 0 && may_judge(mix.size);) {

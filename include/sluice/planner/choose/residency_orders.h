@@ -36,7 +36,7 @@ inline std::vector<std::uint32_t> pieces_of_loads(const Problem& problem, const 
 
 /// The orders of pieces, first the one whose prefixes stream best.
 inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& problem) {
-  // One cut for all: what is kept is then a matter of flags. What several nodes read comes first in each order.
+  // All orders use the same pieces, so the kept ones are a list of flags. What several nodes read comes first in each order.
   Draft draft = make_draft(problem, {.target = middle_target(problem.pieces)});
   const std::vector<std::uint32_t> piece_of = detail::pieces_of_loads(problem, draft.schedule);
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
