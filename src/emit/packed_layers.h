@@ -28,7 +28,7 @@ struct Layer {
 
 struct PackedLayers {
   std::string text;                // tables and functions
-  std::vector<std::size_t> order;  // by place in the tables: which of the layers
+  std::vector<std::size_t> order;  // by position in the tables: the number of the layer
   bool wide = false;               // with the wide numbers of portable/measure.h
 };
 

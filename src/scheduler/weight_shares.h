@@ -1,10 +1,10 @@
-// How much of its weights each unit keeps, where all CPU processors use one copy of what is kept.
+// Decides how much of its weights each unit keeps, if all CPU processors use one copy of the kept weights.
 //
-//     arena   | kept: unit A | kept: unit B | kept: C | what passes on processor 0 | on processor 1 | ...
+//     arena   | kept: unit A | kept: unit B | kept: C | transient of processor 0 | of processor 1 | ...
 //
-// What is kept is there once, whatever the number of processors; what passes is there for each, and as large as the largest unit's part
-// (engine/arena_window.h). So each unit has plans for growing amounts of memory, and memory goes, plan by plan, to where it saves the most
-// time for its bytes.
+// Kept weights are in memory once, whatever the number of processors; each processor has transient memory of its own, as large as the
+// largest unit's part (engine/arena_window.h). So each unit has plans for growing amounts of memory, and memory goes, plan by plan, to
+// where it saves the most time for its bytes.
 //
 // Invariant: the bytes of the chosen plans, `bytes_of`, are within the room that was given.
 #pragma once

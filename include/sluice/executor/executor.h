@@ -176,8 +176,8 @@ class Executor {
   /// After a run that failed: waits for the reads that it left. Nothing to do after any other. Errors: kIo (ETIMEDOUT) where one does not
   /// end, kCancelled when the next run was cancelled meanwhile.
   virtual Status settle() noexcept = 0;
-  /// As `leave`, before the executor ends: false when reads have not ended after `patience_ns`. Then the destructor would wait for them,
-  /// and neither this nor what it was made of may go before.
+  /// Does what `leave` does, before the executor is destroyed; false if reads have not ended after `patience_ns`. Then the destructor would
+  /// wait for them, and neither this nor what it was made of may go before.
   virtual bool quiet(std::int64_t patience_ns) noexcept = 0;
   /// What the arena holds for this plan, between `leave` (or the beginning) and the next run. Whoever uses the arena meanwhile keeps it
   /// true. After a run that is all resident and derived weights, after an error nothing.

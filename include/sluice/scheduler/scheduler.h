@@ -99,7 +99,7 @@ struct JobResult {
   Status status;                                // kFailed: why
   Time submitted = 0, ended = 0;                // since the scheduler's start
   Time predicted = kNever;                      // the end that was expected when it was submitted
-  std::uint32_t interruptions = 0, losses = 0;  // runs that gave way, and that went with their processor
+  std::uint32_t interruptions = 0, losses = 0;  // runs that were interrupted, and runs that were lost with their processor
 };
 
 struct JobTensors {
