@@ -26,7 +26,7 @@ struct CutOperator {
 };
 
 struct CutParameters {
-  Time longest = 5 * kMillisecond;  // the longest time of a unit on its fastest processor: so long others wait for a processor without step boundaries
+  Time longest = 5 * kMillisecond;  // of a unit on its fastest processor: so long others wait where steps have no boundaries
 };
 
 namespace detail {
