@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   auto session = sluice::Session::create(*model, {.budget = 24_MiB});
   if (!session) return report(session.error());
 
-  // Zeros, 1 x 3 x 224 x 224 of them, say. Examples 03 and 13 decode a picture, scale it and put its values here.
+  // All zeros, as an example; put your values here. Examples 03 and 13 decode a picture and scale it.
   std::vector<float> image((*model)->graph().inputs[0].onnx_shape.element_count());
   std::vector<float> scores((*model)->graph().outputs[0].onnx_shape.element_count());
   if (auto set = (*session)->set_input(0, sluice::DType::kF32, std::as_bytes(std::span(image))); !set) return report(set.error());

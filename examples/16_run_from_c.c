@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   sluice_session_options options = sluice_default_options();
   sluice_tensor output;
   sluice_port_info port;
-  void* zeros = NULL; /* in place of your input: the values of a picture, scaled as the model was trained (examples 03 and 13) */
+  void* zeros = NULL; /* put your input here: the values of a picture, scaled as the model was trained (examples 03 and 13) */
   int failed = 1;
 
   if (argc != 2) {

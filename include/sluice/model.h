@@ -1,6 +1,6 @@
-// A model file and what is in it: the graph with its ports, shapes and types, weights and how they are stored, keys of encrypted files, and
-// files that lie in memory, inside another file or behind a function of the caller's. Sessions are made from a sluice::Model (session.h),
-// which holds one of these.
+// A model file and its contents: the graph with its ports, shapes and types, weights and how they are stored, keys of encrypted files, and
+// models in memory, inside another file or read by a function of the caller. Sessions are made from a sluice::Model (session.h), which
+// holds one of these.
 #pragma once
 
 #include "sluice/model/graph.h"

@@ -1,4 +1,5 @@
-// How long a model would take, at any budget, on any device whose profile is at hand, with an interval and a line a node. Nothing is run.
+// Predicts the time of a model at any budget, on any device whose profile is available, with an interval and an entry for each node. Runs
+// nothing.
 #pragma once
 
 #include "sluice/engine/predictor.h"

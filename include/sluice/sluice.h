@@ -10,7 +10,7 @@
 //     profiler/   what a device can do                        \  these two decide;
 //     planner/    a graph and a budget become a plan          /  nothing is decided after them
 //     executor/   a plan runs: one arena, one pool, one loader, two counters
-//     engine/     the user's door: Model, Session, budgets
+//     engine/     the interface for users: Model, Session, budgets
 //     importer/   ONNX becomes a model file: a product of its own, not included here
 //
 //     auto model   = sluice::Model::open("resnet50.sluice");
@@ -21,8 +21,8 @@
 //
 // Every call that can fail returns a Result or a Status; nothing throws, prints or aborts. C programs use sluice/sluice_c.h.
 //
-// Programs include this header, or of those beside it the ones that they need; two are for other libraries and longer builds, and are not
-// included here: scheduler.h, and convert.h of the importer. What lies in folders is included by these headers.
+// Programs include this header, or only those beside it that they need. It leaves out two that need other libraries and take longer to
+// build: scheduler.h, and convert.h of the importer. These headers include those in the folders.
 #pragma once
 
 #include "sluice/async.h"

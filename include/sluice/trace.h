@@ -1,4 +1,4 @@
-// When steps and reads should happen by the plan, to be laid beside a measured run (SessionOptions has the hooks that tell of one).
+// The times of steps and reads by the plan, for comparison with a measured run (SessionOptions has the hooks that tell of one).
 #pragma once
 
 #include "sluice/engine/timeline.h"

@@ -1,5 +1,5 @@
-// What a backend that computes on the host shares with others: rooms for tensors, weights out of the model file, and a port's values
-// between ONNX order and the order in which they lie.
+// Shared by backends that compute on the host: memory for tensors, weights from the model file, and conversion of a port's values between
+// ONNX order and the order in memory.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace sluice::backends {
 
 inline constexpr std::size_t kAlignment = 64;
-/// That a backend may read past the end of a tensor.
+/// Bytes that a backend may read past the end of a tensor.
 inline constexpr std::size_t kTail = 64;
 
 inline std::size_t size(std::int64_t value) noexcept { return static_cast<std::size_t>(value); }
@@ -26,7 +26,7 @@ struct FreeAligned {
 };
 using Floats = std::unique_ptr<float[], FreeAligned>;
 
-/// Zeros, `bytes` of them and the tail.
+/// `bytes` zeros, and the tail.
 inline Floats make_floats(std::size_t bytes) {
   const std::size_t room = (bytes + kTail + kAlignment - 1) / kAlignment * kAlignment;
   Floats floats(static_cast<float*>(::operator new[](room, std::align_val_t(kAlignment))));
@@ -91,7 +91,7 @@ class Panels {
   Blocks room_;
 };
 
-/// A port's values between ONNX order and the order in which they lie.
+/// Converts a port's values between ONNX order and the order in memory.
 class PortOrder {
  public:
   PortOrder(const model::Port& port, const Shape& physical) : rank_(port.onnx_shape.rank()) {

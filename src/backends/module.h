@@ -1,4 +1,4 @@
-// The door of a backend's module: what the program looks up after it has loaded the shared object.
+// The entry point of a backend's module: the program looks it up after it has loaded the shared object.
 #pragma once
 
 #include <cstddef>

@@ -176,7 +176,7 @@ class Maker {
     SLUICE_ASSIGN_OR_RETURN(at, hold(graph_.tensor(id).bytes().count()));
     return at;
   }
-  /// The weight as it lies in the file.
+  /// The weight as it is stored in the file.
   Result<cl_mem> weight(WeightId id) {
     SLUICE_ASSIGN_OR_RETURN(const cl_mem buffer, hold(graph_.weight(id).bytes.count()));
     SLUICE_RETURN_IF_ERROR(read_stretches(graph_, source_, id, [&](std::size_t offset, std::span<const std::byte> bytes) -> Status {

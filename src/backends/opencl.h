@@ -5,7 +5,7 @@
 //     good run       the steps in order through one queue; the host waits every few steps, so that a cancellation is seen
 //
 // Sums are formed in another order than ours: outputs agree within epsilon of their largest, not bit for bit. `bytes` counts the device's
-// buffers; what the driver itself takes (a compiler, for one) is stated by nobody and lies outside the budget.
+// buffers; the driver's own memory (a compiler, for one) is not known and not in the budget.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// libsluice_opencl.so's door.
+// The entry point of libsluice_opencl.so.
 #include <cstdio>
 
 #include "src/backends/module.h"

@@ -1,6 +1,6 @@
-// The kernels of the OpenCL backend, as text that the driver compiles. Tensors lie as ours do, channels last; weights are our panels, 16
-// outputs side by side. One work-item makes 16 outputs of a pixel (convolutions, dense layers), one output (depthwise, pools, elementwise)
-// or one row (softmax). OpenCL C 1.2; sums run over taps and then channels, one chain an output.
+// The kernels of the OpenCL backend, as text that the driver compiles. Tensors have channels last, as elsewhere in Sluice; weights are the
+// same panels, 16 outputs side by side. One work-item makes 16 outputs of a pixel (convolutions, dense layers), one output (depthwise,
+// pools, elementwise) or one row (softmax). OpenCL C 1.2; sums run over taps and then channels, one chain an output.
 #pragma once
 
 namespace sluice::backends {

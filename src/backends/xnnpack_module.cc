@@ -1,4 +1,4 @@
-// libsluice_xnnpack.so's door.
+// The entry point of libsluice_xnnpack.so.
 #include <cstdio>
 
 #include "src/backends/module.h"

@@ -20,7 +20,7 @@ extern char** environ;
 namespace sluice::cli {
 namespace {
 
-/// One end of a child's output.
+/// The pipe of one of a child's outputs.
 struct Pipe {
   int read_end = -1, write_end = -1;
 

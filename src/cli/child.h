@@ -1,5 +1,5 @@
-// Programs that this one starts and waits for: the converter beside it; and itself, since a point of a benchmark must be a process of its
-// own, with nothing in it but the run.
+// Starts other programs and waits for them: the converter, and this program itself, since a point of a benchmark must be a process of its
+// own.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The subcommands: what the command line said, and one function each. They print their result on stdout and throw Failure.
+// The subcommands: the options of each, and its function. They print their result on stdout and throw Failure.
 //
 //     argv --main.cc--> options --inspect.cc, verify.cc, trim.cc, profile.cc, plan.cc, run.cc--> stdout, exit status
 #pragma once
@@ -15,7 +15,7 @@ namespace sluice::cli {
 
 struct InspectOptions {
   std::string model;
-  std::string key;  // where that of an encrypted model is, here and below: FILE, fd:N or env:NAME; empty: there is none
+  std::string key;  // where the key of an encrypted model is, here and below: FILE, fd:N or env:NAME; empty: no key
   std::vector<std::string> dims;
   bool json = false;     // with every node
   bool nodes = false;    // a line for every node
@@ -42,7 +42,7 @@ void trim(const TrimOptions& options);
 struct ProfileOptions {
   std::vector<int> threads = {1};
   std::string output;               // empty: where plan and run look
-  std::string file;                 // empty: one made for the purpose beside the output
+  std::string file;                 // empty: a temporary one beside the output
   std::vector<std::string> models;  // whose own layers are measured too
   std::string key;
   std::string io_limit;
@@ -111,8 +111,8 @@ struct RunOptions {
 };
 void run(const RunOptions& options);
 
-/// Becomes a program that lies beside this one, such as `sluice-convert`; its arguments and exit status pass through. Returns only by
-/// Failure.
+/// Replaces this process by a program in the same folder, such as `sluice-convert`, with the same arguments and exit status. Returns only
+/// by Failure.
 [[noreturn]] void start_tool(const char* name, char** arguments);
 struct PredictOptions {
   BudgetOptions budget;              // its model may be an ONNX file

@@ -24,7 +24,7 @@ Comparison compare(const Pieces& actual, const Pieces& expected, double toleranc
 /// One line for people: by how much, where, how many.
 std::string comparison_text(const Comparison& comparison, const Shape& actual, const Shape& expected);
 
-/// "[0, 3, 7]": where element `index` of `shape` stands.
+/// "[0, 3, 7]": the indices of element `index` of `shape`.
 std::string index_text(const Shape& shape, std::size_t index);
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// An ONNX file as a model file of a moment: `sluice-convert`, which lies beside this program, makes it. All commands that take ONNX files
+// Converts an ONNX file to a temporary model file, by `sluice-convert` from the same folder. All commands that take ONNX files
 // come here, so that they all say alike what the converter refused.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sluice::cli {
 
-/// What the converter is told; empty: what it does by itself.
+/// Options for the converter; empty: its defaults.
 struct ConvertWords {
   std::vector<std::string> dims;
   std::string numerics;

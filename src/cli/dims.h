@@ -10,7 +10,7 @@
 
 namespace sluice::cli {
 
-/// Of `--dim NAME=EXTENT --dim ...`. Throws Failure (kInvalidArgument) for what has not this form, and for a name that comes twice.
+/// Parses `--dim NAME=EXTENT --dim ...`. Throws Failure (kInvalidArgument) for anything not of this form, and for a name that comes twice.
 model::Extents parse_dims(const std::vector<std::string>& words);
 
 /// " at N=4, S=16"; empty for a model of one shape.

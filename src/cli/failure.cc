@@ -56,7 +56,7 @@ std::string describe(const Error& error) {
   if (!error.subject().empty()) text += fmt::format(": {}", error.subject());
   text += fmt::format(": the smallest budget that works is {} bytes ({}); given: {} bytes", error.needed, rounded_up(error.needed),
                       error.available);
-  // Fewer bytes than the least size with a unit: a number of something else.
+  // A number below the smallest size with a unit is not a number of bytes.
   if (error.available > 0 && error.available < kKibi)
     text += fmt::format(" (a size has a unit: {}{})", error.available, unit_for(error.needed));
   return text;

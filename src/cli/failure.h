@@ -26,11 +26,11 @@ class Failure : public std::runtime_error {
 /// A code that leads to this exit status, of those that a program of ours may leave with; kInternal for any other.
 ErrorCode code_of_status(int status) noexcept;
 
-/// `program: text` on stderr. Words and names in it are others': what moves a terminal's cursor is shown as \x1b, and of a text as long as a
-/// file its beginning and its end are. Allocates nothing.
+/// `program: text` on stderr. Words and names in it are others': what moves a terminal's cursor is shown as \x1b, and of a text as long as
+/// a file its beginning and its end are. Allocates nothing.
 void complain(const char* program, std::string_view text) noexcept;
 
-/// In KiB or MiB, rounded up: a budget that is typed from this text is not refused.
+/// The size in KiB or MiB, rounded up: a budget that is typed from this text is not refused.
 std::string rounded_up(std::uint64_t bytes);
 
 /// The text of an error as the tool prints it. A refused budget is told in bytes and MiB, so that it can be typed back.

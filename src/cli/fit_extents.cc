@@ -22,7 +22,7 @@ std::vector<PortAxis> axes_that_differ(const Model& a, const Model& b, const Wan
   std::vector<PortAxis> axes;
   for (std::size_t port = 0; port < wanted.size(); ++port) {
     const Shape& shape = a.graph().inputs[port].onnx_shape;
-    if (!wanted[port] || wanted[port]->rank() != shape.rank()) continue;  // what does not fit at all is told when the array is loaded
+    if (!wanted[port] || wanted[port]->rank() != shape.rank()) continue;  // loading the array gives the error
     for (int axis = 0; axis < shape.rank(); ++axis)
       if (extent_of(a, {port, axis}) != extent_of(b, {port, axis})) axes.push_back({port, axis});
   }

@@ -33,7 +33,7 @@ HostTensor make_host_tensor(DType dtype, const Shape& shape);
 /// The bytes of a tensor, or a Failure (kInvalidArgument, naming `what`) when they exceed 2^40: nothing that large is ever meant.
 std::size_t checked_size(DType dtype, const Shape& shape, const std::string& what);
 
-/// The same values in another type. Floats widen and narrow, integers become floats, integers change width while every value fits.
+/// Converts the values to another type. Floats widen and narrow, integers become floats, integers change width while every value fits.
 /// Floats never become integers: that would change the values. Throws Failure (kInvalidArgument) with `what` as its subject.
 HostTensor convert_values(HostTensor tensor, DType dtype, const std::string& what);
 
@@ -41,7 +41,7 @@ HostTensor convert_values(HostTensor tensor, DType dtype, const std::string& wha
 double value_at(DType dtype, const std::byte* data, std::size_t index);
 inline double value_at(const HostTensor& tensor, std::size_t index) { return value_at(tensor.dtype, tensor.data.data(), index); }
 
-/// The same extents once those of 1 are left out: [28, 28] fits [1, 1, 28, 28].
+/// Whether the extents are the same once those of 1 are left out: [28, 28] fits [1, 1, 28, 28].
 bool same_apart_from_ones(const Shape& a, const Shape& b) noexcept;
 
 /// "[1, 3, 224, 224]".

@@ -5,8 +5,8 @@
 // Other proportions than the input's are cut off, stretched or filled up with grey (`ImageFit`).
 //
 // The filter is a triangle that widens with the reduction (no aliasing), as training pipelines do. A rule that resizes holds for a picture
-// of the model's size too: a model trained on the centre of a larger picture expects that margin. Without one (`none`) such a picture is
-// taken as it is. All memory of decoding is given back before the caller goes on: it would count in a process budget.
+// of the model's size too: a model trained on the centre of a larger picture expects that margin. Without one (`none`) such a picture's
+// values are used unchanged. All memory of decoding is given back before the caller goes on: it would count in a process budget.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ bool says_anything(const ImageOptions& options);
 /// `name` is one of kImageFits.
 ImageFit fit_of(std::string_view name);
 
-/// Where the picture's extents stand in the shape of an input.
+/// The axes of an input's shape that are the picture's extents.
 struct ImageLayout {
   std::int64_t height = 0;
   std::int64_t width = 0;

@@ -36,7 +36,7 @@ std::optional<std::uint64_t> random_seed(std::string_view text) {
   return seed;
 }
 
-/// One of an archive's arrays for a port: that of its name, else the only one, else the one that stands for its number.
+/// The archive's array for a port: the one with its name, else the only one, else the one with its number.
 HostTensor read_member(const std::string& path, const std::vector<model::Port>& ports, std::size_t index) {
   const std::vector<std::string> members = npz_members(path);
   const std::string numbered = fmt::format("arr_{}", index);
@@ -57,7 +57,7 @@ HostTensor take_values(InputSource& source) {
   return tensor;
 }
 
-/// 0 to 255 is what few models were trained on, and the result looks like one: the user should have said it.
+/// Few models were trained on values of 0 to 255, and a wrong result looks plausible: so the user is told.
 void warn_of_raw_picture(const std::string& path, const model::Port& port) {
   fmt::print(
       stderr,

@@ -1,4 +1,4 @@
-// What `--input` and `--expect` name: tensors for the ports of a model, from files or from a seed.
+// Reads what `--input` and `--expect` name: tensors for the ports of a model, from files or from a seed.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct PortArgument {
 std::vector<PortArgument> assign_ports(const std::vector<std::string>& arguments, const std::vector<model::Port>& ports,
                                        const char* option);
 
-/// What an input is made of. An array is opened once: of a .npy file the values are still to be read, those of the others lie here.
+/// What an input is made of. An array is opened once: the values of a .npy file are read later, those of other files are kept here.
 struct InputSource {
   std::string value = "random";  // a picture, a .npy, .npz or .pb file, or random[:SEED]
   std::optional<Pieces> file;
@@ -42,8 +42,8 @@ struct InputRequest {
   bool warn_of_raw_pictures = true;
 };
 
-/// One tensor for each input of `graph`, of its type and ONNX shape. Warns on stderr where a picture goes in as values of 0 to 255 though
-/// nobody said so. Throws Failure.
+/// One tensor for each input of `graph`, of its type and ONNX shape. Warns on stderr if a picture is used as values of 0 to 255 although
+/// the user did not ask for it. Throws Failure.
 std::vector<HostTensor> load_inputs(const model::Graph& graph, std::vector<InputSource> sources, const InputRequest& request);
 
 /// Uniform values from a seed, the same on every machine: floats in [-1, 1), integers in [0, 10), booleans.

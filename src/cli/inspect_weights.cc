@@ -27,7 +27,7 @@ Stored stored_of(const model::Graph& graph, const model::Weight& weight) {
   return stored;
 }
 
-/// Of sparse panels, the share of their blocks that is zero and not stored; nothing: the weight is not sparse.
+/// The share of a sparse weight's blocks that are zero and not stored; nothing: the weight is not sparse.
 std::optional<double> zero_blocks_of(const model::Weight& weight) {
   const model::PanelLayout& layout = weight.panel_layout;
   if (layout.layout != model::WeightLayout::kSparse) return std::nullopt;

@@ -1,4 +1,4 @@
-// How each weight is stored: `inspect --weights`, and a list in its JSON.
+// Shows how each weight is stored: `inspect --weights`, and a list in its JSON.
 #pragma once
 
 #include "sluice/model/graph.h"

@@ -16,7 +16,7 @@ enum Marker : int {
 constexpr int kLengths = 16;
 constexpr int kMostCodes = 256;
 
-/// Behind the next 0xff, and all that follow it: the marker; EOF at the end of the file.
+/// The marker after the next 0xff and any that follow it; EOF at the end of the file.
 int next_marker(std::FILE* file) noexcept {
   int byte = std::getc(file);
   while (byte != kFill && byte != EOF) byte = std::getc(file);

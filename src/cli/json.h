@@ -19,7 +19,7 @@ inline Json json_of(const Shape& shape) {
   return extents;
 }
 
-/// Prints `json`, an object, behind the words that say what it is: docs/json.md has the keys of each schema. Names from files may be no
+/// Prints `json`, an object, after the keys that identify it: docs/json.md has the keys of each schema. Names from files may be no
 /// valid UTF-8; what is not is replaced.
 void print_json(const char* schema, const Json& json);
 

@@ -1,4 +1,4 @@
-// Where --key says that the key of an encrypted model is: FILE, fd:N or env:NAME.
+// Reads the key of an encrypted model from where --key says that it is: FILE, fd:N or env:NAME.
 #pragma once
 
 #include <string>

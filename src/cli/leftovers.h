@@ -1,4 +1,4 @@
-// What a program would leave behind if a signal ended it: folders of a moment, and programs that it has started. A signal that would end the
+// Removes what a program would leave if a signal ended it: temporary folders, and programs that it has started. A signal that would end the
 // program (SIGINT, SIGTERM, SIGHUP) removes the folders and passes itself on to the programs first, which clear away what is theirs.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace sluice::cli {
 
-/// None of those signals arrives while this lives: what is made and what is remembered of it are one.
+/// None of those signals arrives while this lives, so that making something and recording it cannot be separated.
 class SignalsHeld {
  public:
   SignalsHeld();

@@ -1,4 +1,4 @@
-// The command-line tool: words in, an exit status out. Whatever goes wrong ends here as one line on stderr, `sluice: <text>`.
+// The command-line tool. Whatever goes wrong ends here as one line on stderr, `sluice: <text>`.
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -372,7 +372,7 @@ void finish_image_options(const CLI::App* command, CommandLine& line) {
   if (command->count("--scale") > 0) line.run.image.scale = checked(line.scale, "--scale", false);
 }
 
-/// What the words ask for: a command, or nothing more to do than to leave with a status.
+/// What the command line asks for: a command, or only to exit with a status.
 struct Asked {
   void (*command)(const CommandLine&) = nullptr;
   int status = 0;

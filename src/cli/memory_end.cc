@@ -38,8 +38,8 @@ long resident_pages() noexcept {
 
 std::terminate_handler handler_before = &std::abort;
 
-/// Memory ran out where nothing may be thrown, such as in a destructor of a JSON value, or for the exception itself, of which there is none
-/// then.
+/// Memory ran out where nothing may be thrown, such as in a destructor of a JSON value, or for the exception itself, which then does not
+/// exist.
 [[noreturn]] void terminated() {
   const std::type_info* const thrown = abi::__cxa_current_exception_type();
   if (thrown == nullptr || *thrown == typeid(std::bad_alloc)) leave();

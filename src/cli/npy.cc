@@ -142,7 +142,7 @@ NpyHeader parse_npy_header(std::string_view dictionary, const std::string& path)
 
 namespace {
 
-/// What stands before the values.
+/// The header before the values.
 struct NpyStart {
   NpyHeader header;
   std::uint64_t data_offset = 0;

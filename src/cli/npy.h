@@ -26,18 +26,18 @@ NpyHeader parse_npy_header(std::string_view dictionary, const std::string& path)
 /// Throws Failure: kIo, kInvalidArgument, kUnsupported.
 HostTensor read_npy(const std::string& path);
 
-/// The same file, read as its values are asked for. Throws Failure as read_npy.
+/// Opens the file and reads its values when they are asked for. Throws Failure as read_npy.
 Pieces open_npy(const std::string& path);
 
-/// The same of a file in memory; `path` is how errors call it.
+/// Does the same with a file in memory; errors call it `path`.
 HostTensor parse_npy(std::span<const std::byte> file, const std::string& path);
 
 /// Version 1, C order; under a temporary name first. Throws Failure (kIo).
 void write_npy(const std::string& path, const Pieces& tensor);
-/// The same into a file that is open, empty and has its name already: what it holds is whole only when this returns.
+/// Writes to a file that is open, empty and has its name already: its content is complete only when this returns.
 void write_npy(const FileDescriptor& file, const std::string& path, const Pieces& tensor);
 
-/// What stands before the values in a file of this type and shape.
+/// The header of a file of this type and shape.
 std::string npy_start(DType dtype, const Shape& shape);
 
 }  // namespace sluice::cli

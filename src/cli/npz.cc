@@ -37,7 +37,7 @@ struct Entry {
   std::uint64_t stored_bytes = 0, bytes = 0, local_offset = 0;
 };
 
-/// The archive's directory, which lies at its end and states the sizes that count.
+/// The archive's directory, which is at its end and states the valid sizes.
 class Archive {
  public:
   explicit Archive(const std::string& path) : path_(path), file_(unwrap(open_for_reading(path))), size_(size_of_file(file_, path)) {
@@ -108,7 +108,7 @@ class Archive {
   }
 
   std::vector<std::byte> inflate(std::span<const std::byte> stored, std::uint64_t bytes) const {
-    // Deflate shrinks at most by 1032: a larger claim is a lie, told before it costs memory.
+    // Deflate shrinks by a factor of at most 1032: a larger claim is false, and is refused before it costs memory.
     constexpr std::uint64_t kMostRatio = 1032;
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
     if (bytes > kMost || stored.size() > kMost || bytes > stored.size() * kMostRatio) damaged();

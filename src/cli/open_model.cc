@@ -48,7 +48,8 @@ void refuse_other_kinds(const std::string& path) {
 }
 
 std::shared_ptr<const Model> open_model(const std::string& path, const std::vector<std::string>& dims, const std::string& key) {
-  // Code that read the command line would otherwise lie beside that of opening: together they were the peak of the smallest budgets.
+  // Otherwise the code that reads the command line would be in memory together with that of opening: this was the peak of the smallest
+  // budgets.
   engine::release_code_pages();
   bool key_was_asked = false;
   const auto asked_key = [&, at = key_at(key)](auto bytes) {
@@ -59,7 +60,7 @@ std::shared_ptr<const Model> open_model(const std::string& path, const std::vect
   if (!model && model.error().code == ErrorCode::kInvalidModel) refuse_other_kinds(path);
   if (!model && model.error().code == ErrorCode::kWrongKey && key.empty())
     throw Failure(ErrorCode::kWrongKey, describe(model.error()) + ": --key FILE, fd:N or env:NAME says where it is");
-  // Whoever gives a key counts on a file that was made with it; one without is another file, perhaps put there in its place.
+  // A user who gives a key expects a file that was encrypted with it; a plain file is another one, perhaps put in its place.
   if (model && !key.empty() && !key_was_asked)
     throw Failure(ErrorCode::kInvalidArgument,
                   fmt::format("{}: is not encrypted, and a key was given: leave it out if this is meant", path));

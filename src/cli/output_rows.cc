@@ -32,7 +32,7 @@ Status OutputRows::begin(File& file, const Shape& shape) noexcept {
   });
 }
 
-/// The box in runs along its last axis, which follow each other in the file.
+/// Writes the box as runs along its last axis, which are contiguous in the file.
 Status OutputRows::take(const OutputBlock& block) noexcept {
   File& file = files_[block.port];
   if (file.values_at == 0 || file.bounded) SLUICE_RETURN_IF_ERROR(begin(file, file.bounded ? block.shape : file.shape));

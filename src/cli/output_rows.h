@@ -17,11 +17,11 @@ class OutputRows {
   /// Files in `directory`, which is made if it is missing. Throws Failure (kIo).
   OutputRows(const std::string& directory, const model::Graph& graph);
 
-  /// For SessionOptions::outputs; this stays where it is while the session lives.
+  /// The hook for SessionOptions::outputs; this object must not move while the session lives.
   OutputHook hook() noexcept;
   /// After the last run: gives the files their names. Throws Failure (kIo).
   void finish(const Session& session);
-  /// What they hold then, read as it is asked for.
+  /// The contents of these files, read when they are asked for.
   std::vector<Pieces> outputs() const;
 
  private:

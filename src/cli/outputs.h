@@ -25,13 +25,14 @@ std::vector<std::string> read_labels(const std::string& path);
 /// A file name for an output: letters, digits, `.`, `_` and `-` stay, the rest becomes `_`; never empty, never hidden.
 std::string file_name_of(const std::string& output);
 
-/// Where each output goes, NAME.npy in `directory`, which is made if it is missing. Two names that become one get a number. Throws Failure.
+/// The path of each output, NAME.npy in `directory`, which is made if it is missing. Two names that become equal get a number. Throws
+/// Failure.
 std::vector<std::string> output_paths(const std::string& directory, const std::vector<model::Port>& ports);
 
 /// Writes each output as NAME.npy into `directory`.
 void write_outputs(const std::string& directory, const std::vector<model::Port>& ports, const std::vector<Pieces>& outputs);
 
-/// The same files, opened before there are outputs: for a run that may open none afterwards. They have their names, and are empty, from the
+/// Opens the same files before there are outputs, for a run that may open none afterwards. They have their names and are empty from the
 /// start; a run that fails leaves them so.
 class OutputFiles {
  public:

@@ -1,4 +1,4 @@
-// What `--dim` has in common wherever it stands.
+// Parsing that all uses of `--dim` share.
 #pragma once
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// A tensor whose values are asked for piece by piece: an output that lies in the arena, a file, a tensor in memory. What is written,
+// A tensor whose values are read a part at a time: an output in the arena, a file, a tensor in memory. What is written,
 // compared or searched needs no copy of the whole, and so counts in no budget.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Pieces {
   std::size_t count() const noexcept { return static_cast<std::size_t>(shape.element_count()); }
 };
 
-/// Of a tensor in memory.
+/// Gives the values of a tensor in memory.
 Pieces pieces_of(HostTensor tensor);
 
 /// On the caller's stack, so that it is small.

@@ -1,5 +1,5 @@
 // `sluice predict`: how long a model will take in a budget, from its header alone. An ONNX file is converted without its weights first, by
-// the program beside this one, into a file that is gone when the answer is there.
+// `sluice-convert`, into a file that is removed afterwards.
 #include "sluice/engine/predictor.h"
 #include "sluice/kernels/registry.h"
 #include "src/cli/commands.h"

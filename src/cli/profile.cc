@@ -1,4 +1,4 @@
-// `sluice profile`: measures this device and writes what it found where `plan` and `run` look for it.
+// `sluice profile`: measures this device and writes the profile to the file in which `plan` and `run` look for it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ std::string file_to_read(const std::vector<std::shared_ptr<const Model>>& models
   return (*largest)->file().path();
 }
 
-/// What an interrupted measurement leaves behind, beside the profile that it was for; gone when that is written.
+/// The samples of an interrupted measurement, in a file beside the profile; removed when the profile is written.
 class Partial {
  public:
   Partial(const std::string& path, int threads) : path_(fmt::format("{}.{}t.partial", path, threads)) {
@@ -82,7 +82,7 @@ class Partial {
       DeviceProfile left = profiler::profile_for_threads(unwrap(profiler::load_profiles(path_)), threads);
       if (left.isa == name_of(active_isa()) && left.device == profiler::device_name()) known_ = std::move(left.samples);
     } catch (const Failure&) {
-      // Of another version, or cut short: it is measured anew.
+      // The file is of another version, or cut short: it is measured anew.
     }
     if (!known_.empty()) fmt::print(stderr, "sluice: {} measurements of an interrupted run are taken from {}\n", known_.size(), path_);
   }

@@ -21,7 +21,7 @@ constexpr const char* kNone = "none";
 
 void save_profiles(std::span<const DeviceProfile> profiles, const std::string& path) {
   std::error_code error;
-  fs::create_directories(fs::absolute(path).parent_path(), error);  // what fails here fails below, with its reason
+  fs::create_directories(fs::absolute(path).parent_path(), error);  // a failure here also happens below, with its reason
   const std::string text = profiler::text_of_profiles(profiles);
   write_atomically(path, std::as_bytes(std::span(text)));
 }
@@ -37,7 +37,7 @@ FoundProfile find_profile(const std::string& option, int threads) {
     found = {path, profiler::profile_for_threads(unwrap(profiler::load_profiles(path)), threads)};
   } catch (const Failure& failure) {
     if (!named.empty()) throw;
-    // Nobody asked for it: what another version once wrote there must not keep models from running.
+    // The user did not name it: a file that another version wrote must not keep models from running.
     fmt::print(stderr, "sluice: {}; assumed rates are used, `sluice profile` measures anew\n", failure.what());
     return {};
   }

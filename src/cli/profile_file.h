@@ -1,4 +1,4 @@
-// Which device profile holds: --profile, else the environment variable SLUICE_PROFILE, each a file or `none` (the assumed rates); else the
+// Chooses the device profile: --profile, else the environment variable SLUICE_PROFILE, each a file or `none` (the assumed rates); else the
 // file where `sluice profile` keeps it (profiler/profile_file.h), if it is there. A file that was named and makes no sense is an error; one
 // that was only found is told about and left out: no plan is made from half a profile.
 #pragma once

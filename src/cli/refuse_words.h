@@ -68,7 +68,8 @@ inline std::string hint_for(const CLI::App& command, const std::string& typed) {
   return hint + " (" + typed + " --help lists the options)";
 }
 
-/// An option whose value is an empty word, as a script's unset variable gives one: nobody means that nothing be encrypted, or written.
+/// Refuses an option with an empty value, as from an unset variable of a script: the user does not mean that nothing be encrypted, or
+/// written.
 inline void refuse_empty_words(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const std::vector<std::string> given = option->get_items_expected_max() == 0 ? std::vector<std::string>() : option->results();

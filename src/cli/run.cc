@@ -40,7 +40,7 @@ void set_reads(const RunOptions& options, Tuning& tuning) {
     raise(make_error(ErrorCode::kInvalidArgument, "--reader",
                      fmt::format("is one of auto, ring and threads, not '{}'", options.reader).c_str()));
   if (options.sandbox) {
-    // What a ring is asked for passes no filter.
+    // Requests to a ring pass no filter of system calls.
     if (tuning.read_method == ReadMethod::kRing)
       raise(make_error(ErrorCode::kInvalidArgument, "--sandbox", "reads by threads: --reader ring cannot be had beside it"));
     tuning.read_method = ReadMethod::kThreads;
@@ -78,7 +78,7 @@ std::shared_ptr<const Model> open_for_inputs(const RunOptions& options, std::opt
   return fit_extents(model, parse_dims(options.budget.dims), shapes_of_arrays(*sources));
 }
 
-/// What a picture may take while it is decoded: the budget less what the process holds.
+/// The bytes that decoding a picture may take: the budget less what the process holds.
 std::uint64_t decoding_limit(const SessionOptions& options) {
   if (options.scope != BudgetScope::kProcess) return ~std::uint64_t{0};
   const std::uint64_t budget = options.budget.count();
@@ -98,7 +98,7 @@ void check_ports_fit(const Model& model, const SessionOptions& options) {
                    options.budget.count()));
 }
 
-/// The outputs where they lie: in the arena.
+/// The outputs, read directly from the arena.
 std::vector<Pieces> outputs_of(Session& session, const model::Graph& graph) {
   std::vector<Pieces> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -117,12 +117,12 @@ void set_inputs(Session& session, const std::vector<HostTensor>& inputs) {
 void follow_memory(Session& session) {
   if (const std::optional<Bytes> budget = changed_budget(read_memory_outlook(), session.memory().budget)) {
     const Status changed = session.set_budget(*budget);
-    // Less than the least that works is not to be had: the run goes on with what it has.
+    // No plan fits a budget below the minimum: the run goes on with the old one.
     if (!changed && changed.error().code != ErrorCode::kBudgetTooSmall) raise(changed.error());
   }
 }
 
-/// A read that the system does not end holds whoever closes the session, so the program ends without.
+/// A read that hangs would block closing the session, so the program ends without closing it.
 [[noreturn]] void abandon(const Error& error) {
   complain("sluice", error.to_string());
   std::fflush(nullptr);
@@ -137,7 +137,7 @@ std::unique_ptr<Session> make_session(const std::shared_ptr<const Model>& model,
   return unwrap(std::move(session));
 }
 
-/// A copy while the arena still stands: without the long tables, unless they are printed.
+/// A copy that is made while the arena still exists: without the long tables, unless they are printed.
 plan::Plan plan_for_report(const plan::Plan& plan, bool with_steps) {
   if (with_steps) return plan;
   plan::Plan head;
@@ -204,7 +204,7 @@ std::vector<executor::RunStats> run_all(Session& session, const RunOptions& opti
   return counted.take();
 }
 
-/// The files that outputs go to, opened ahead: behind this nothing can be opened.
+/// The output files, which are opened before: no file can be opened after this.
 std::optional<OutputFiles> enter_sandbox_of(const RunOptions& options, const Model& model) {
   std::optional<OutputFiles> files;
   if (!options.output_directory.empty()) files.emplace(options.output_directory, model.graph().outputs);

@@ -59,7 +59,7 @@ Json json_of_compute(const RunReport& report) {
   return list;
 }
 
-/// The same peak as four witnesses give it. The plan's own is what it says the process will show.
+/// The peak as four sources give it. The plan's own is the one that it predicts for the process.
 Json json_of_peaks(const RunReport& report, const plan::Plan& plan) {
   return {{"vm_hwm", report.memory.peak_resident.count()},
           {"ru_maxrss", report.peaks.max_rss_bytes},

@@ -16,10 +16,10 @@ struct RunReport {
   std::vector<executor::RunStats> runs;  // the counted ones
   MemoryReport memory;                   // after the last run and the reading of the outputs
   std::vector<std::string> labels;
-  std::vector<executor::StepTime> step_times;  // of the last run; empty when nobody asked
+  std::vector<executor::StepTime> step_times;  // of the last run; empty if not asked for
   Peaks peaks;
   std::optional<std::uint64_t> cached_bytes;  // of the model file, left in the page cache
-  std::vector<std::vector<TopEntry>> top;     // by output; empty when nobody asked
+  std::vector<std::vector<TopEntry>> top;     // by output; empty if not asked for
   std::vector<Verdict> verdicts;
 };
 

@@ -77,7 +77,7 @@ class FilterWriter {
     }
   }
 
-  /// Where the first argument is one of these numbers.
+  /// Applies if the first argument is one of these numbers.
   void allow_with_first_of(std::span<const int> calls, std::span<const int> numbers) {
     for (const int call : calls) {
       begin_block(call, 2 * numbers.size() + 2);
@@ -90,7 +90,7 @@ class FilterWriter {
     }
   }
 
-  /// Where argument `index` has none of these bits, and argument `other` has one of those (0: it does not matter).
+  /// Applies if argument `index` has none of these bits, and argument `other` has one of those (0: it does not matter).
   void allow_without_bits(int call, int index, std::uint32_t none, int other, std::uint32_t some) {
     begin_block(call, some == 0 ? 4 : 7);
     load_argument(index);

@@ -66,7 +66,7 @@ SessionOptions session_options(const BudgetOptions& options) {
   result.tuning.max_overhead = parse_share(options.max_overhead, "--max-overhead");
   result.threads = options.threads.value_or(1);
   result.scratch_directory = options.spill;
-  // Who takes them is known when there are any; plans ask only whether somebody does.
+  // The receiver is set when there are outputs; plans only depend on whether there is one.
   if (options.output_rows) result.outputs.take = [](void*, const OutputBlock&) noexcept { return Status(); };
   // The tool keeps its own copy of the inputs and sets them before each run, so the plan may reuse their place.
   result.keep_inputs = false;

@@ -1,4 +1,4 @@
-// The programs that lie beside this one: what they link would count in every budget.
+// Other programs in the folder of this one: if it linked their code, that would count in every budget.
 #pragma once
 
 #include <string>

@@ -33,7 +33,7 @@ enum Tag : std::uint32_t {
 struct ProtoType {
   std::uint64_t number;  // onnx.TensorProto.DataType
   DType dtype;
-  Tag values;  // where they stand if they are not raw
+  Tag values;  // the field with the values if they are not raw
 };
 constexpr ProtoType kProtoTypes[] = {{1, DType::kF32, kFloats},   {2, DType::kU8, kInt32s},    {3, DType::kI8, kInt32s},
                                      {4, DType::kU16, kInt32s},   {5, DType::kI16, kInt32s},   {6, DType::kI32, kInt32s},

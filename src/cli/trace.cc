@@ -136,7 +136,7 @@ class TraceWriter {
     add_flow(k, row);
   }
 
-  /// An arrow from a load to the step of this run that uses it first; what was brought for the next run has none.
+  /// An arrow from a load to the step of this run that uses it first; loads for the next run have none.
   void add_flow(std::size_t k, int row) {
     const std::int64_t first_use = plan_.loads[k].uses.begin;
     if (first_use < 0 || static_cast<std::size_t>(first_use) >= times_.steps.size()) return;
@@ -150,7 +150,7 @@ class TraceWriter {
     events_.push_back(std::move(to));
   }
 
-  /// Of the buffers that live in a step. A lifetime that begins below 0 also holds at the end of the period before.
+  /// The bytes of the buffers that live in a step. A lifetime that begins below 0 also covers the end of the period before.
   std::uint64_t bytes_in_use(std::int64_t step) const {
     const auto steps = static_cast<std::int64_t>(plan_.steps.size());
     std::uint64_t bytes = 0;

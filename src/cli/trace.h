@@ -16,7 +16,7 @@
 
 namespace sluice::cli {
 
-/// What one run showed, by step and by load of the plan.
+/// The measurements of one run, by step and by load of the plan.
 struct RunTimes {
   std::span<const executor::StepTime> steps;
   std::span<const executor::LoadTime> loads;

@@ -1,4 +1,4 @@
-// `sluice trim`: what models need of the runtime, as the list that a build with -DSLUICE_TRIM takes (docs/small-binaries.md).
+// `sluice trim`: lists the parts of the runtime that models need, for a build with -DSLUICE_TRIM (docs/small-binaries.md).
 #include <algorithm>
 #include <filesystem>
 #include <map>

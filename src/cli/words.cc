@@ -31,7 +31,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
   if (word.size() < 2) return best;
-  // What somebody began to write, before what looks alike; the shortest of several.
+  // Prefers words that begin with what was typed to words that resemble it; among several, the shortest.
   constexpr std::size_t kBegun = 4;
   for (const std::string& candidate : candidates)
     if (word.size() >= kBegun && candidate.starts_with(word) && (best.empty() || candidate.size() < best.size())) best = candidate;

@@ -10,14 +10,15 @@
 
 namespace sluice::cli {
 
-/// The candidate that differs least from `word`, where at most a third of its letters differ (a swap of neighbours is one difference);
-/// empty where none is so near. Costs word x candidate letters each.
+/// The candidate that differs least from `word`, if at most a third of its letters differ (a swap of neighbours is one difference); empty
+/// if none is so close. Costs word x candidate letters each.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean 'X'?", or nothing where no candidate is near.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
-/// Of a word that stands for itself where none is wanted: "; " and how it was probably meant, or nothing. `takes_input`: there is --input.
+/// For a word that stands alone where none is expected: "; " and how it was probably meant, or nothing. `takes_input`: there is an option
+/// --input.
 std::string hint_for_stray(const std::string& word, bool takes_input);
 
 /// "; did you mean" and a command line, for the name of a file where a command is wanted; nothing for other words.

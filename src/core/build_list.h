@@ -32,17 +32,17 @@ constexpr bool has_kernel(KernelId id) {
     if (listed == static_cast<int>(id)) return true;
   return false;
 }
-/// A family of the long tail, by the name that operators/generic.h knows it by.
+/// A family of plain operators, by its name in operators/generic.h.
 constexpr bool has_family(std::string_view family) {
   for (const std::string_view listed : trim::kFamilies)
     if (listed == family) return true;
   return false;
 }
 inline constexpr bool kHasFamilies = !trim::kFamilies[0].empty();
-/// What files may need (model::Feature, by its number).
+/// Features that files may need (model::Feature, by its number).
 constexpr bool has_feature(int feature) { return (trim::kFeatures >> feature & 1) != 0; }
-/// Inner loops that are only faster than others which do the same: depthwise windows of so many taps along a row, by their stride, and moves
-/// of elements of so many bytes.
+/// Inner loops that are only faster than others which do the same: depthwise windows of so many taps along a row, by their stride, and
+/// moves of elements of so many bytes.
 constexpr bool has_window(int taps, int stride) {
   for (const int listed : trim::kWindows)
     if (listed < 0 || listed == taps * 10 + stride) return true;
@@ -61,7 +61,7 @@ constexpr bool has_function(int function) {
 }
 /// Are there models whose extents are chosen when they are opened?
 inline constexpr bool kHasOpenExtents = trim::kOpenExtents;
-/// Does anybody ask which kernel a node takes? Without a planner it is the plan that says so.
+/// Does anybody ask which kernel a node takes? In a build without a planner the plan reports what is missing.
 inline constexpr bool kLooksForKernels = trim::kLooksForKernels;
 
 #else
@@ -106,7 +106,7 @@ inline constexpr bool kOneIsa = false;
 inline constexpr Isa kOnlyIsa = Isa::kScalar;  // means nothing
 #endif
 
-/// Does this CPU have what the kernels of this build need? Always, but where the build is for one instruction set alone.
+/// Does this CPU have what the kernels of this build need? Always true, unless the build is for one instruction set.
 inline bool runs_here() noexcept {
   const Isa best = best_isa();
   return !kOneIsa || kOnlyIsa == Isa::kScalar || (best >= kOnlyIsa && (best == Isa::kNeon) == (kOnlyIsa == Isa::kNeon));

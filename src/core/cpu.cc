@@ -71,35 +71,35 @@ bool has_neon_dot() noexcept {
 #endif
 }
 
-/// What SLUICE_ISA may say.
-struct Wish {
+/// The values of SLUICE_ISA.
+struct IsaOverride {
   std::string_view name;
   Isa isa = Isa::kScalar;
   DotIsa dot = DotIsa::kScalar;
 };
-constexpr Wish kWishes[] = {{"scalar", Isa::kScalar, DotIsa::kScalar},
-                            {"neon", Isa::kNeon, DotIsa::kNeonDot},
-                            {"avx2", Isa::kAvx2, DotIsa::kAvx2},
-                            {"avx2-vnni", Isa::kAvx2, DotIsa::kAvx2Vnni},
-                            {"avx512-novnni", Isa::kAvx512, DotIsa::kAvx512},
-                            {"avx512", Isa::kAvx512, DotIsa::kAvx512Vnni}};
+constexpr IsaOverride kOverrides[] = {{"scalar", Isa::kScalar, DotIsa::kScalar},
+                                      {"neon", Isa::kNeon, DotIsa::kNeonDot},
+                                      {"avx2", Isa::kAvx2, DotIsa::kAvx2},
+                                      {"avx2-vnni", Isa::kAvx2, DotIsa::kAvx2Vnni},
+                                      {"avx512-novnni", Isa::kAvx512, DotIsa::kAvx512},
+                                      {"avx512", Isa::kAvx512, DotIsa::kAvx512Vnni}};
 
-/// The wish in force; nullptr: none.
-const Wish* choose_wish() noexcept {
+/// The override in force; nullptr: none.
+const IsaOverride* choose_override() noexcept {
   const Isa best = best_isa();
   const char* text = std::getenv("SLUICE_ISA");
   if (text == nullptr) return nullptr;
-  for (const Wish& wish : kWishes) {
-    const bool same_family = wish.isa == Isa::kScalar || (wish.isa == Isa::kNeon) == (best == Isa::kNeon);
-    const bool has_dot = wish.dot != DotIsa::kAvx2Vnni || has_avx2_vnni();
-    if (wish.name == text && same_family && wish.isa <= best && has_dot) return &wish;
+  for (const IsaOverride& chosen : kOverrides) {
+    const bool same_family = chosen.isa == Isa::kScalar || (chosen.isa == Isa::kNeon) == (best == Isa::kNeon);
+    const bool has_dot = chosen.dot != DotIsa::kAvx2Vnni || has_avx2_vnni();
+    if (chosen.name == text && same_family && chosen.isa <= best && has_dot) return &chosen;
   }
   return nullptr;
 }
 
-const Wish* wish_in_force() noexcept {
-  static const Wish* const wish = choose_wish();
-  return wish;
+const IsaOverride* override_in_force() noexcept {
+  static const IsaOverride* const chosen = choose_override();
+  return chosen;
 }
 
 }  // namespace
@@ -111,13 +111,13 @@ std::string_view name_of(Isa isa) noexcept {
 
 Isa active_isa() noexcept {
   if constexpr (kOneIsa) return kOnlyIsa;
-  static const Isa isa = wish_in_force() == nullptr ? best_isa() : wish_in_force()->isa;
+  static const Isa isa = override_in_force() == nullptr ? best_isa() : override_in_force()->isa;
   return isa;
 }
 
 std::string_view active_isa_name() noexcept {
   if constexpr (kOneIsa) return name_of(kOnlyIsa);
-  return wish_in_force() == nullptr ? name_of(best_isa()) : wish_in_force()->name;
+  return override_in_force() == nullptr ? name_of(best_isa()) : override_in_force()->name;
 }
 
 std::string_view name_of(DotIsa isa) noexcept {
@@ -146,7 +146,7 @@ bool has_dot_isa(DotIsa isa) noexcept {
 }
 
 DotIsa dot_isa_of(Isa isa) noexcept {
-  const auto allowed = [](DotIsa dot) { return wish_in_force() == nullptr || wish_in_force()->dot >= dot; };
+  const auto allowed = [](DotIsa dot) { return override_in_force() == nullptr || override_in_force()->dot >= dot; };
   const auto best_of = [&](DotIsa better, DotIsa other) { return has_dot_isa(better) && allowed(better) ? better : other; };
   switch (isa) {
     case Isa::kAvx512:

@@ -99,7 +99,7 @@ void FileDescriptor::reset() noexcept {
 
 Result<FileDescriptor> open_for_reading(const std::string& path) {
   const FileOps& ops = file_ops();
-  // O_NONBLOCK: opening a FIFO that nobody writes to must not hang. It changes nothing for regular files.
+  // O_NONBLOCK: opening a FIFO without a writer must not hang. It changes nothing for regular files.
   FileDescriptor file(ops.open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0));
   if (file.get() < 0) return fail(make_io_error(path, "the file cannot be opened", errno));
   FileState state;
@@ -130,7 +130,7 @@ Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit) {
 
 namespace {
 
-/// Where a file that is written to `path` lands: a link's target, or `path` itself. What is there must be a regular file, or nothing.
+/// The file that writing to `path` replaces: a link's target, or `path` itself. It must be a regular file, or not exist.
 Result<std::string> landing_place(const std::string& path) {
   FileState state;
   if (file_ops().state_at(path.c_str(), &state) != 0) {

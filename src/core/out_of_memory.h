@@ -1,11 +1,11 @@
-// The border for failed allocations: inside the library `operator new` throws and frames unwind, at its doors that becomes an error.
+// The border for failed allocations: inside the library `operator new` throws and frames unwind; at the entry points that becomes an error.
 //
 //     Result<Plan> load_plan(const std::string& path) {
 //       return or_out_of_memory(path, [&] { return load_inside(path); });
 //     }
 //
-// The functions of engine, importer, planner, plan files, models and executor that a user of the library calls are such doors
-// (docs/adr/0014-failed-allocations.md), so an error of an inner door comes out of an outer one as it is. A body must leave all as it was
+// The functions of engine, importer, planner, plan files, models and executor that a user of the library calls are such entry points
+// (docs/adr/0014-failed-allocations.md), so an error of an inner one comes out of an outer one as it is. A body must leave all as it was
 // when it throws: what it changes, it changes after its last allocation, or undoes.
 //
 // A build without SLUICE_EXCEPTIONS has no border: there `operator new` must end the process where it fails, as src/cli/memory_end.h does.
@@ -22,7 +22,7 @@ namespace sluice {
 
 /// The error of a failed allocation.
 Error out_of_memory(std::string_view subject) noexcept;
-/// As if an allocation had failed here: for one that failed in another thread.
+/// Behaves as if an allocation had failed here, because one failed in another thread.
 [[noreturn]] inline void raise_out_of_memory() {
 #if defined(__cpp_exceptions)
   throw std::bad_alloc();

@@ -6,7 +6,7 @@ namespace sluice {
 
 namespace {
 
-// Far below where products of it wrap.
+// Far below the size at which its products overflow.
 constexpr std::uint64_t kMostValues = std::uint64_t{1} << 56;
 
 /// Values without scales; nothing where the fields do not go together.
@@ -14,7 +14,7 @@ std::optional<std::uint64_t> bare_bytes(const PanelLayout& layout, std::uint64_t
   const bool real = layout.dtype == DType::kF32 || layout.dtype == DType::kF16 || layout.dtype == DType::kBF16;
   const bool integer = layout.dtype == DType::kI8;
   if (layout.k_block != 1 || layout.k_group != 0 || layout.scale != PanelScale::kNone || !(real || integer)) return std::nullopt;
-  const bool lane_by_lane = layout.layout == WeightLayout::kDepthwise;  // sums of one product a tap
+  const bool lane_by_lane = layout.layout == WeightLayout::kDepthwise;  // sums with one product for each tap
   if (lane_by_lane && layout.k_interleave != 1) return std::nullopt;
   if (integer && layout.k_interleave != 4 && !lane_by_lane && layout.layout != WeightLayout::kSparse) return std::nullopt;
   if ((real && layout.k_interleave != 1) || values % layout.k_interleave != 0) return std::nullopt;

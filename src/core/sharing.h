@@ -2,9 +2,9 @@
 //
 // Sharing loses where another program wants one of the processors: a worker that has lost its processor in the middle of a task makes the
 // caller wait for it, and a worker that takes the caller's processor makes the caller itself wait, for milliseconds each time; the system
-// does not move them apart, because all processors look busy. So the time that was lost is counted, and the next calls are the caller's
-// alone for kTimesAlone as long, and twice as long as last time where sharing lost again at once: whatever others do, sharing takes at most
-// a sixteenth longer than one thread, beside what it gains.
+// does not move them apart, because all processors look busy. So lost time is counted, and the caller runs the next calls alone for
+// kTimesAlone as long, and for twice as long as the last time if sharing lost again at once: whatever others do, sharing loses at most a
+// sixteenth of the time of one thread.
 //
 // Invariants: no clock is read here; a call that is not shared changes nothing; times are nanoseconds of one monotonic clock.
 #pragma once
@@ -23,11 +23,11 @@ class Sharing {
     std::int64_t end = 0;
   };
 
-  /// Is the call that begins now to be shared?
+  /// Whether the call that begins now should be shared.
   bool wanted(std::int64_t now) const noexcept { return now >= alone_until_; }
 
-  /// Looks at a call that was shared. `cpu` gives the processor time that the calling thread has taken so far; it is asked once in
-  /// kWindow or after a pause, for the answer costs a system call.
+  /// Looks at a call that was shared. `cpu` gives the processor time that the calling thread has taken so far; it is asked once in kWindow
+  /// or after a pause, because it costs a system call.
   template <class Cpu>
   void ended(const Call& call, const Cpu& cpu) noexcept {
     const std::int64_t own = call.worked - call.begin, waited = call.end - call.worked;
@@ -50,7 +50,7 @@ class Sharing {
   static constexpr std::int64_t kPatience = 150'000;
   /// Calls that follow each other are looked at together: a scheduler's turn is as long as this.
   static constexpr std::int64_t kWindow = 3'000'000;
-  /// A longer time between two calls is nobody's loss: a load, a long step of one thread, the program itself.
+  /// A longer time between two calls does not count as lost: it is a load, a long step of one thread, or the program itself.
   static constexpr std::int64_t kPause = 100'000;
   /// An eighth of a window is lost to interrupts and noise at most.
   static constexpr std::int64_t kMostMissing = 8;

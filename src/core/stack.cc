@@ -12,7 +12,8 @@ namespace sluice {
 namespace {
 
 #if defined(__linux__)
-/// Whether a byte can be read. The set of signals is read before the first argument is found to be nonsense, so nothing else happens.
+/// Whether a byte can be read. The system call reads the set of signals before it finds its first argument invalid, so nothing else
+/// happens.
 bool readable(std::uintptr_t address) noexcept {
   constexpr int kNoSuchAction = -1;
   constexpr std::size_t kSetBytes = 8;
@@ -23,10 +24,12 @@ bool readable(std::uintptr_t address) noexcept {
   return there;
 }
 
-/// Does the answer depend on the address? The last bytes of all are nobody's. A sandbox that refuses the call says the same of each.
+/// Does the answer depend on the address? The last bytes of the address space are never mapped. A sandbox that refuses the call says the
+/// same of each.
 bool can_be_asked() noexcept { return !readable(~std::uintptr_t{0}); }
 
-/// What is known of this thread's stack: the bytes from `low` to `high` are there. A stack that the thread was switched to lies elsewhere.
+/// What is known of this thread's stack: the bytes from `low` to `high` are there. A stack to which the thread was switched is somewhere
+/// else.
 struct KnownStack {
   std::uintptr_t low = 0;
   std::uintptr_t high = 0;

@@ -1,8 +1,8 @@
 // How much of its stack the calling thread has left, before something is called that wants much of it.
 //
 // A thread of 32 KiB (some runtimes start such) would end by SIGSEGV in the middle of a run, where a tile's sums alone take that much. So
-// the doors ask first. Nothing says portably where a stack ends, and pthread_getattr_np allocates: instead the system is asked whether the
-// pages below are there, once for a thread; a page that guards the stack is not.
+// the entry points ask first. Nothing says portably where a stack ends, and pthread_getattr_np allocates: instead the system is asked
+// whether the pages below are there, once for a thread; a page that guards the stack is not.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-/// Are the `bytes` below this frame there? Allocates nothing. `otherwise`: what is said where the system cannot be asked, or a sandbox answers
-/// in its place. Who would write there says no; who only wonders whether a call is wise, yes.
+/// Are the `bytes` below this frame there? Allocates nothing. `otherwise`: what is said where the system cannot be asked, or a sandbox
+/// answers in its place. A caller that would write there passes no; one that only asks whether a call is wise passes yes.
 bool stack_has(std::size_t bytes, bool otherwise = true) noexcept;
 
 /// Errors: kInvalidArgument, with what is needed.

@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// How long a thread looks out for the next call (a worker) or for the last worker (the caller) before it sleeps. Calls follow each other
+// How long a thread polls for the next call (a worker) or for the last worker (the caller) before it sleeps. Calls follow each other
 // within a few microseconds inside a kernel and between steps; waking a sleeper costs 5 us of the waker and up to 50 us until it runs.
 constexpr std::int64_t kLookOutNs = 30'000;
 
@@ -40,7 +40,7 @@ std::int64_t time_of(clockid_t clock) noexcept {
 }
 std::int64_t now_ns() noexcept { return time_of(CLOCK_MONOTONIC); }
 
-/// Polls `done` for a bounded time; what it last said.
+/// Polls `done` for a bounded time and returns its last result.
 template <class Done>
 bool look_out_for(const Done& done) noexcept {
   constexpr int kPollsBetweenClocks = 16;
@@ -55,7 +55,7 @@ bool look_out_for(const Done& done) noexcept {
       }
       now = now_ns();
     } while (now < yield_at);
-    sched_yield();  // whom we wait for may be queued behind us on this very core
+    sched_yield();  // the thread that we wait for may be queued on this very core
   } while (now < end);
   return done();
 }

@@ -13,14 +13,14 @@ namespace sluice {
 
 namespace {
 
-/// As the kernel has it (sched_setattr(2)); glibc has no name for it in Debian 12.
+/// The kernel's own structure (sched_setattr(2)); glibc of Debian 12 does not declare it.
 struct SchedulingAttributes {
   std::uint32_t size = sizeof(SchedulingAttributes);
   std::uint32_t policy = 0;
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime = 0;  // of the usual policy: its turn
+  std::uint64_t runtime = 0;  // the time slice of the usual policy
   std::uint64_t deadline = 0;
   std::uint64_t period = 0;
 };
@@ -33,7 +33,7 @@ bool read_attributes(SchedulingAttributes& attributes) noexcept {
 
 void work_in_turns_of(std::int64_t nanoseconds) noexcept {
   SchedulingAttributes attributes;
-  if (!read_attributes(attributes) || attributes.policy != 0) return;  // whoever chose another policy knows why
+  if (!read_attributes(attributes) || attributes.policy != 0) return;  // another policy was chosen on purpose
   attributes.size = sizeof(attributes);
   attributes.runtime = static_cast<std::uint64_t>(nanoseconds);
   static_cast<void>(syscall(SYS_sched_setattr, 0, &attributes, 0));

@@ -1,20 +1,20 @@
-// How long a thread computes before the system looks who else wants its processor.
+// The time slices of threads: how long a thread computes before the system looks for others that want its processor.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice {
 
-/// Some three times the usual length. The price of a long turn: where another program keeps the processor busy, a thread that wakes up waits
-/// longer for its own; with the 100 ms that the system would grant, workers beside a busy program were taken for hanging ones.
+/// Some three times the usual length. The price of a long slice: if another program keeps the processor busy, a thread that wakes up waits
+/// longer for its own slice; with the 100 ms that the system would grant, workers beside a busy program seemed to hang.
 inline constexpr std::int64_t kLongTurnNs = 10'000'000;
 
-/// Lets the calling thread compute in turns of `nanoseconds`, from 0.1 to 100 ms. Its share of the processor stays what it is; but
-/// who wakes up, and works in turns of the usual length (some 3 ms), comes first at once and need not wait for the turn to end. For threads
-/// that compute beside threads that must answer. Linux from 6.12 on; elsewhere, and where the system refuses, nothing changes.
+/// Lets the calling thread compute in turns of `nanoseconds`, from 0.1 to 100 ms. Its share of the processor stays what it is; but a thread
+/// that wakes up, and has slices of the usual length (some 3 ms), runs at once and need not wait for the slice to end. It is for threads
+/// that compute while others must respond. Linux from 6.12 on; elsewhere, and where the system refuses, nothing changes.
 void work_in_turns_of(std::int64_t nanoseconds) noexcept;
 
-/// Of the calling thread; 0 where the system does not say.
+/// The value of the calling thread; 0 if the system does not say.
 std::int64_t turn_of_this_thread() noexcept;
 
 }  // namespace sluice

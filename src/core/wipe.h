@@ -1,6 +1,6 @@
 // Overwrites secrets before their memory is given back: keys, and what was decrypted with them.
 //
-// A compiler may leave out a plain memset before memory is freed; these calls it may not.
+// A compiler may leave out a plain memset before memory is freed, but not these calls.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ const Window& window_of(const Node& node) {
   return node.op == OpKind::kPool ? node.as<model::PoolAttributes>().window : node.as<model::ConvAttributes>().window;
 }
 
-/// One image: the emitted kernels count rows of one.
+/// Only one image: the emitted kernels count the rows of one.
 bool one_image(const Graph& graph, const Node& node) {
   return graph.tensor(node.outputs[0]).shape.rank() == 4 && graph.tensor(node.outputs[0]).shape[0] == 1;
 }
@@ -64,7 +64,7 @@ Choice choose_products(const Graph& graph, const Node& node) {
   return {integers ? Kernel::kConvU8 : Kernel::kConvF32};
 }
 
-/// Its window is the whole image, so that it can be folded as the input is made.
+/// Its window is the whole image, so that it can be summed up while the input is made.
 bool is_global(const Graph& graph, const Node& node) {
   const Window& w = node.as<model::PoolAttributes>().window;
   return one_image(graph, node) && w.out_h == 1 && w.out_w == 1 && w.kernel_h == w.in_h && w.kernel_w == w.in_w && w.pad_top == 0 &&
@@ -270,7 +270,7 @@ bool calls_by_pointer(Kernel kernel) {
   return std::find(std::begin(kThose), std::end(kThose), kernel) != std::end(kThose);
 }
 
-/// The stack that functions of one value take in the emitted file: that of all, that of those without an exponential, or none.
+/// The stack of functions of one value in the emitted file: of all, of those without an exponential, or none.
 StackBytes functions_of(const Graph& graph, const Network& network) {
   constexpr StackBytes kAll{288, 192}, kSimple{80, 8};
   StackBytes most;

@@ -16,7 +16,7 @@ Window emitted_window(const model::Graph& graph, const model::Node& node);
 /// kUnsupported: "node `name` (operator): reason".
 Error refusal(const model::Node& node, const char* reason);
 
-/// Of a chain of calls, the most that GCC gives it at -O1, -O2, -O3 or -Os.
+/// The largest stack that GCC gives the chain of calls at -O1, -O2, -O3 or -Os.
 struct StackBytes {
   std::uint64_t narrow = 0;  // on 32-bit ARM: Cortex-M0+, M3, M4, M7 and M55
   std::uint64_t wide = 0;    // on 64-bit ARM, RISC-V and x86

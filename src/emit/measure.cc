@@ -23,7 +23,7 @@ namespace sluice::emit {
 namespace {
 
 /// Layers as networks for such devices have them, a few of each kernel and none large: narrow and wide, flat and deep, odd channels among
-/// them. Which operators a map is given goes by its place (sample_graph.cc).
+/// them. The operators of a map depend on its position (sample_graph.cc).
 profiler::ShapeCorpus small_layers() {
   return {.convolutions = {{10, 10, 3, 8, 3, 2, 1},
                            {5, 5, 12, 8, 3, 1, 1},
@@ -56,8 +56,8 @@ profiler::ShapeCorpus small_layers() {
 
 std::uint64_t aligned(std::uint64_t bytes) { return align_up(bytes, kArenaAlignment); }
 
-/// All layers read the same weights, which count in the flash of the device: so many values. Of a model's layers more, since the time of a
-/// product goes by how long its sums are.
+/// All layers read the same weights, which count in the flash of the device: so many values. More for a model's layers, since the time of a
+/// product depends on the length of its sums.
 constexpr std::int64_t kMostWeights = 1 << 10, kMostWeightsOfModel = 1 << 13;
 /// So many layers of a model, at most: each takes some 50 bytes of flash.
 constexpr std::size_t kMostLayers = 48;
@@ -86,7 +86,7 @@ class Bench {
 
   Network network;
   MemoryPlan plan;
-  std::vector<bool> one_pixel;  // by stage: do its tensors lie in one?
+  std::vector<bool> one_pixel;  // by stage: whether all pixels of its tensors share the memory of one
   std::uint64_t arena_bytes = 0, least_arena = UINT64_MAX;
 
  private:
@@ -98,7 +98,7 @@ class Bench {
     bool in_one_pixel = false;
   };
 
-  /// Pixels by row and column, wherever they lie in a ring: then the time is the same if all of them lie in one.
+  /// Whether the kernel finds pixels by row and column in a ring: then the time does not change if all of them share the memory of one.
   static bool reads_by_pixel(Kernel kernel) { return kernel != Kernel::kCopy && kernel != Kernel::kMatMul && kernel != Kernel::kMatMulU8; }
 
   Trial laid_out(Stage stage, bool in_one_pixel) const {
@@ -129,8 +129,8 @@ class Bench {
   const MeasureOptions& options_;
 };
 
-/// The same layer on each of the engine's kernels that a plan may name for it, from derived weights too: emitted code has one kernel where
-/// the engine has several. Convolutions that the engine would run as winograd4 are emitted as exact ones.
+/// Emits the layer once for each of the engine's kernels that a plan may name for it, from derived weights too: emitted code has one kernel
+/// where the engine has several. Convolutions that the engine would run as winograd4 are emitted as exact ones.
 std::vector<profiler::KernelSample> samples_of(const model::Graph& graph, NodeId id) {
   using profiler::KernelUse;
   model::Node node = graph.node(id);
@@ -211,13 +211,13 @@ class Layers {
     if (options.network != nullptr) cuts_ = cuts_of(*options.network);
   }
 
-  /// Of a layer, how the least RAM cuts it; nothing of a made-up one.
+  /// How a layer is cut for the least RAM; nothing for a made-up layer.
   std::string cut_of(NodeId timed) const {
     const auto found = cuts_.find(timed);
     return found == cuts_.end() ? std::string() : found->second;
   }
 
-  /// As make_stage has them.
+  /// The same values as in make_stage.
   std::vector<Stage> choose() {
     std::vector<Stage> chosen = own(), made_up;
     Bench bench(graph, options_);
@@ -235,7 +235,7 @@ class Layers {
   std::uint64_t least_arena = UINT64_MAX;  // of all that were looked at
 
  private:
-  /// The model's layers, each once. A kernel is told by them if none of its layers is left out.
+  /// The model's layers, each once. They suffice for a kernel if none of its layers is left out.
   std::vector<Stage> own() {
     std::vector<profiler::KernelSample> seen;
     std::vector<Stage> stages;

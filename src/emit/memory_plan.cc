@@ -94,7 +94,7 @@ class Search {
     return best[stages_];
   }
 
-  /// In as few strips as fit, since each one more computes more, and the largest pieces.
+  /// Takes as few strips as fit, since each further one computes more, and the largest pieces.
   std::optional<Region> coarsest(std::size_t begin, std::size_t end, std::uint64_t limit) {
     const std::uint64_t most_macs = costs_.macs({begin, end}) + extra_macs_;
     for (std::int64_t strips = 1; strips <= (extra_macs_ > 0 ? kMostStrips : 1); ++strips) {
@@ -112,7 +112,7 @@ class Search {
     return std::nullopt;
   }
 
-  /// Turns of the walk: a stage looks at those before it, so that long regions cost more. A region that only fits because tensors overlap
+  /// Rounds of the walk: a stage looks at those before it, so long regions cost more. A region that only fits because tensors overlap
   /// makes addresses hard to find, so another cut is better if there is one.
   std::uint64_t pieces_of(const Region& region, std::uint64_t limit) {
     constexpr std::uint64_t kOverlapPieces = 1'000'000;
@@ -188,7 +188,7 @@ class Placing {
       kept_rectangles_.push_back(add(time, network_.stages[i].kept_bytes, kArenaAlignment));
   }
 
-  /// The planner's placement, which knows no pairs, where it is good enough.
+  /// Uses the planner's placement, which does not know overlapping pairs, if it is good enough.
   planner::Placement solve() const {
     const planner::Placed apart =
         planner::place(problem_, {.goal = planner::PlaceGoal::kLowest, .search = planner::SearchLimit::of_milliseconds(10)});
@@ -253,7 +253,7 @@ MemoryPlan smallest(const Network& network, Search& search, std::uint64_t least)
     if (!plan) break;
     best = std::move(*plan);
   }
-  // The same may be had for fewer multiply-adds.
+  // The same RAM may be reached with fewer multiply-adds.
   if (best.macs > network.macs)
     if (auto cheaper = placed_within(network, search, least, best.arena_bytes)) best = std::move(*cheaper);
   return best;

@@ -39,7 +39,7 @@ bool images_are_rows(const Shape& in, const Shape& out) {
   return in.rank() == 4 && out.rank() == 4 && in[0] == out[0] && in[1] == 1 && out[1] == 1;
 }
 
-/// From the relations of the operator to what a pixel reads.
+/// Converts the relations of the operator to what a pixel reads.
 std::optional<Reach> reach_of(const Graph& graph, const Node& node, std::size_t input) {
   const Shape& in = graph.tensor(node.inputs[input]).shape;
   const Shape& out = graph.tensor(node.outputs[0]).shape;
@@ -209,7 +209,7 @@ class Maker {
   StageInput input_of(const Node& node, std::size_t i, std::size_t storage, const Stage& stage) const {
     const model::Tensor &in = graph_.tensor(node.inputs[i]), &out = graph_.tensor(node.outputs[0]);
     StageInput input{.storage = storage, .view = row_extents(in.shape)};
-    if (stage.folds) return input;  // a fold takes the pixels as they come
+    if (stage.folds) return input;  // a fold reads the pixels one after the other
     input.reach = reach_of(graph_, node, i);
     input.rows_in_one = steps_over_pixels(node, i, in.shape.rank());
     const bool is_residual = node.epilogue.has_residual && i + 1 == node.inputs.size();

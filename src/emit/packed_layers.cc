@@ -179,7 +179,7 @@ class Packer {
   Extents read_by(const Layer& layer) const { return extents_of(layer.stage->inputs[0].storage, layer.stage->inputs[0].view); }
   Extents made_by(const Layer& layer) const { return extents_of(layer.stage->storage, layer.stage->out); }
 
-  /// Those in one pixel come last.
+  /// Regions in one pixel come last.
   std::vector<Group> grouped() const {
     std::map<std::string, std::size_t> seen;
     std::vector<Group> groups;
@@ -235,7 +235,7 @@ class Packer {
            ",\n";
   }
 
-  /// As its first layer has it, but what is 0 there and not in others: a scale of 0 would take another time.
+  /// The values of its first layer, except those that are 0 there and not in others: a scale of 0 would take another time.
   void add_struct(const Group& group, const Struct& made, Differences& differences) {
     const std::vector<Member> members = members_of(made.type);
     std::vector<std::vector<std::string>> values;

@@ -28,7 +28,7 @@ struct Layer {
 
 struct PackedLayers {
   std::string text;                // tables and functions
-  std::vector<std::size_t> order;  // by place in the tables: which of the layers
+  std::vector<std::size_t> order;  // by position in the tables: the number of the layer
   bool wide = false;               // with the wide numbers of portable/measure.h
 };
 
@@ -39,7 +39,7 @@ struct Member {
   std::string name;
   std::string type;
 };
-/// Those of structs inside it in their place, so that they are the numbers of an initialiser in their order.
+/// The members of inner structs stand in their place, so that all are the numbers of an initialiser in order.
 std::vector<Member> members_of(std::string_view type);
 
 }  // namespace sluice::emit

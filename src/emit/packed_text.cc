@@ -46,7 +46,7 @@ PackedText pack_text(const std::vector<std::string>& pieces) {
     packed.bytes.push_back(0);
     packed.longest = std::max(packed.longest, static_cast<std::uint32_t>(piece.size()) + 1);
   }
-  // A code costs two bytes of pairs and saves one wherever it stands.
+  // A code costs two bytes in the table of pairs and saves one byte at each use.
   constexpr std::uint32_t kWorthIt = 4;
   std::array<std::uint32_t, kFirstCode + kCodes> waiting{};
   for (std::uint32_t code = kFirstCode; code < kFirstCode + kCodes; ++code) {

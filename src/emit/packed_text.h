@@ -15,7 +15,7 @@ struct PackedText {
   std::uint32_t longest = 0;        // of the pieces, with its zero
 };
 
-/// Of pieces of visible ASCII text.
+/// Packs pieces of visible ASCII text.
 PackedText pack_text(const std::vector<std::string>& pieces);
 
 }  // namespace sluice::emit

@@ -34,7 +34,7 @@ const char* apply_of(const Activation& a) { return is_simple(a) ? "sluice_apply_
 
 constexpr Window kOnePixel{};
 
-/// Of a convolution or dense layer, of either class.
+/// The parameters of a convolution or dense layer, of either class.
 struct Geometry {
   Window window = kOnePixel;
   std::int64_t groups = 1, depth = 0, outputs = 0;  // of a group

@@ -14,13 +14,13 @@ class ParameterWriter {
  public:
   ParameterWriter(const model::ModelFile& model, const Network& network, const MemoryPlan& plan)
       : model_(&model), graph_(model.graph()), network_(network), plan_(plan) {}
-  /// Of a graph whose weights have no values: all read the same ones (stand_ins), since their time does not depend on them.
+  /// Emits a graph whose weights have no values: all layers read the same stand-ins, since their time does not depend on the values.
   ParameterWriter(const model::Graph& graph, const Network& network, const MemoryPlan& plan)
       : graph_(graph), network_(network), plan_(plan) {}
 
   /// Appends the constants of a stage and "static const TYPE parameters_I = {...};" to `text`. Errors: those of reading weights.
   Status write(std::size_t stage);
-  /// The same without the line of the parameters: gives what initialises them, or nothing where the kernel has none.
+  /// The same without the line of the parameters: returns their initialiser, or nothing if the kernel has none.
   Result<std::string> initialiser(std::size_t stage);
 
   /// The constants that all stages of a graph without values point at.

@@ -10,7 +10,7 @@ struct PortableHeader {
   std::string_view name;
   std::string_view text;
 };
-/// Each behind those that it includes.
+/// Each comes after those that it includes.
 std::span<const PortableHeader> portable_headers();
 
 }  // namespace sluice::emit

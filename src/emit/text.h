@@ -13,7 +13,7 @@
 
 namespace sluice::emit {
 
-/// A float, exactly: in hexadecimal, as C99 has it. What is no finite number has a name there.
+/// A float, exactly: in hexadecimal, as C99 has it. Infinities and NaN have names there.
 inline std::string c_float(float value) {
   if (std::isnan(value)) return "NAN";
   if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
@@ -22,7 +22,7 @@ inline std::string c_float(float value) {
   return text;
 }
 
-/// The same in decimal, for headers: C++ before 17 has no hexadecimal floats. Nine digits tell all floats apart.
+/// Writes the value in decimal, for headers: C++ before 17 has no hexadecimal floats. Nine digits tell all floats apart.
 inline std::string c_decimal(float value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.8ef", static_cast<double>(value));
@@ -93,7 +93,7 @@ inline std::string c_name(std::string_view stem) {
     if (digit && name.empty()) name = "_";
     name += letter || digit ? c : '_';
   }
-  // The portable headers have types of that name already. NAME.h must not stand before a header that emitted code includes.
+  // The portable headers have types of that name already. NAME.h must not be the name of a header that emitted code includes.
   constexpr std::string_view kTaken[] = {"sluice", "float", "math",    "stddef",   "stdint", "string",
                                          "stdio",  "time",  "arm_mve", "arm_acle", "measure"};
   if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) name = "_" + name;

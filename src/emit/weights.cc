@@ -8,7 +8,7 @@
 namespace sluice::emit {
 namespace {
 
-/// A stretch lies anywhere in the file; reads are of whole blocks at addresses that are whole blocks.
+/// A stretch may begin anywhere in the file; reads take whole blocks at multiples of a block.
 Status read_stretch(const model::ModelFile& model, const model::Stretch& stretch, std::byte* to) {
   constexpr std::uint64_t kBlock = 4096;
   const std::uint64_t first = stretch.offset.count() / kBlock * kBlock, end = (stretch.offset + stretch.stored_size).count();

@@ -93,7 +93,7 @@ static union {
 #endif
 )";
 
-/// Signed bytes of these ports become unsigned ones where they lie, or the reverse; a storage is flipped once.
+/// Signed bytes of these ports become unsigned ones in place, or the reverse; a storage is flipped once.
 std::string flips_of(const Network& network, const MemoryPlan& plan, const std::vector<NetworkPort>& ports) {
   std::set<std::size_t> storages;
   for (const NetworkPort& port : ports)
@@ -167,7 +167,7 @@ std::string layer_table(const model::Graph& graph, const Network& network, const
   return text;
 }
 
-/// Of the values as the caller has them.
+/// The C type of the values as the caller has them.
 const char* c_type_of(const Network& network, const NetworkPort& port) {
   const DType type = network.storages[port.storage].dtype;
   if (port.flips || type == DType::kI8) return "int8_t";

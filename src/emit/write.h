@@ -18,7 +18,7 @@ std::string write_header(const model::Graph& graph, const EmitOptions& options, 
 /// A part of the source, for the measurer too: the portable headers that the stages and `walk` need.
 std::string copied_headers(const Network& network, std::string_view walk);
 
-/// How often the rows of a streamed input are asked for: it is what the first stage makes.
+/// How often a run asks for each row of a streamed input: once for each strip of the first region.
 std::int64_t input_passes(const MemoryPlan& plan);
 
 }  // namespace sluice::emit

@@ -17,7 +17,7 @@ using ByteRange = Interval<std::uint64_t>;
 struct ModelNeeds {
   std::size_t model = 0;
   std::uint64_t kept = 0;     // the most of its plans
-  std::uint64_t highest = 0;  // where it may begin at most, so that each plan's passing part finds room above
+  std::uint64_t highest = 0;  // the highest address at which it may begin, so that each plan's transient part has room above
 };
 
 std::vector<ModelNeeds> needs_of_models(std::span<const PlanToPlace> plans, std::uint64_t end) {
@@ -42,7 +42,7 @@ std::uint64_t overlap(const std::vector<ByteRange>& taken, ByteRange bytes) noex
   return sum;
 }
 
-/// The lowest of the addresses where the fewest bytes are taken: 0, behind each that was placed, or as high as may be.
+/// The lowest of those addresses at which the fewest bytes are taken: 0, after each placed plan, or as high as possible.
 std::uint64_t best_address(const std::vector<ByteRange>& taken, const ModelNeeds& need) {
   std::vector<std::uint64_t> addresses = {0, need.highest};
   for (const ByteRange& other : taken)

@@ -1,4 +1,4 @@
-// Where the plans of several sessions lie in one arena.
+// Lays out the plans of several sessions in one arena.
 //
 // A plan keeps some bytes from run to run (resident and derived weights, the lower part of its addresses) and needs others only while it
 // runs (activations, streamed weights). What is kept lies side by side, in the order in which models came; what is passing lies at the top,
@@ -31,7 +31,7 @@ struct PlanParts {
 /// A plan whose kept part does not lie below all else is one part, kept.
 PlanParts parts_of(const plan::Plan& plan) noexcept;
 
-/// Where the parts begin.
+/// The addresses at which the parts begin.
 struct PlanPlace {
   std::uint64_t kept = 0;
   std::uint64_t passing = 0;

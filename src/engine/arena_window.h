@@ -1,7 +1,7 @@
-// A part of an arena that others have parts of, too: how several processors use the weights of one copy.
+// A part of an arena that is shared with others, so that several processors use one copy of the weights.
 //
 //     arena   | kept: model A | kept: model B | ... | passing of processor 0 | passing of processor 1 | ...
-//               read by all, written once             each window is one tenancy's, whose sessions run in turn
+//               read by all, written once             each window belongs to one tenancy, whose sessions run in turn
 //
 // Each tenancy has a window for what passes (activations, streamed weights). Plans are made before; what they keep lies at places that all
 // tenancies agree on. Nobody writes there but the session that runs first: when it has run, `Tenancy::weights_are_there` says so to all

@@ -117,8 +117,8 @@ class Runner {
   Status status_;  // of the last run that is over
 };
 
-/// A forked child has no runner's thread, and what the thread shares may be locked, or waited for by it, for good: the child's calls are
-/// refused, and what it cannot end goes with it.
+/// A forked child has no runner's thread, and locks that the thread shares may stay locked in it: the child's calls are refused, and
+/// objects that it cannot end are left as they are.
 class ThreadedSession final : public AsyncSession {
  public:
   explicit ThreadedSession(Session& session) : runner_(std::make_unique<Runner>(session)) {}

@@ -116,7 +116,7 @@ MemoryOutlook read_outlook(const std::string& root) {
 MemoryOutlook read_memory_outlook(const std::string& root) {
   const auto outlook = or_out_of_memory("memory", [&]() -> Result<MemoryOutlook> { return read_outlook(root); });
   if (outlook) return *outlook;
-  // A system that has not even the memory for the question has none.
+  // If there is not even memory to ask, there is none.
   return {.resident = engine::read_process_memory().resident, .pressure = 1};
 }
 

@@ -24,13 +24,13 @@ constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the
 constexpr Bytes kProcessFloor = 896_KiB;
 constexpr Bytes kStaticProcessFloor = 1216_KiB;
 // Pages that are touched later, tables and threads included: nearly all is code of the run, which comes in pieces of 16 KiB
-// (`release_code_pages_in_pieces`) and grows with the kernels. Code of opening, planning and the session's making goes back before the run,
-// so that one peak does not lie on another. Nine networks in their smallest budgets, one and two threads: 0.65 to 0.71 MiB of the program's
+// (`release_code_pages_in_pieces`) and grows with the kernels. The code of opening, planning and making a session is given back before the
+// run, so that the peaks do not add up. Nine networks in their smallest budgets, one and two threads: 0.65 to 0.71 MiB of the program's
 // code, 0.15 to 0.2 of its constants and as much of libc (in clusters of 64 KiB, as the system brings them by itself, 2.6 in all), and 1.05
 // to 1.47 MiB were left of budgets that had 320 KiB more here.
 constexpr Bytes kPagesAfterOpen = 512_KiB;
 constexpr Bytes kPagesAfterBuild = 256_KiB;
-// What is held of it at any time, which `resident_beside_code` does not count: 0.3 to 0.38 MiB.
+// What is held of it at any time, which `release_code_and_measure` does not count: 0.3 to 0.38 MiB.
 constexpr Bytes kCodeHeld = 384_KiB;
 // And for models that use more of the kernels, one of 2 MiB or more all of this. A static program has no libraries.
 constexpr Bytes kMoreCode = 512_KiB;
@@ -228,7 +228,7 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
   if (scope == BudgetScope::kLibrary)
     return align_up(graphs + all + sessions.size() * kSessionBytes + (cipher > Bytes() ? cipher + kCipherCode : Bytes()), kPage);
   release_free_heap();
-  const Bytes resident = resident_beside_code();
+  const Bytes resident = release_code_and_measure();
   const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + cipher + all;
   const Bytes now = resident - std::min(resident, arena) + kCodeHeld + code + to_come;
   return align_up(std::max(constant, now) + reserve, kProcessStep.count()) + kCounterError;
@@ -261,7 +261,7 @@ Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, By
   Bytes floor;
   // Another thread of the process may have fetched code in between, which then counts once too often.
   for (int attempt = 0; attempt < 3; ++attempt) {
-    const Bytes resident = resident_beside_code();
+    const Bytes resident = release_code_and_measure();
     floor = resident - std::min(resident, held) + code + reserve;
     if (floor + whole <= budget) return {};
   }

@@ -22,28 +22,28 @@
 
 namespace sluice::engine {
 
-/// Heap bytes of an open model: an estimate from above, allocator included.
+/// Heap bytes of an open model, allocator included: a conservative estimate.
 Bytes graph_bytes(const model::Graph& graph) noexcept;
 /// Heap bytes of a plan and of the executor's tables for it.
 Bytes table_bytes(const model::Graph& graph, const plan::Plan& plan);
 
-/// The same for a plan that is yet to be made: what each of its parts costs, and what is set aside for them.
+/// The same for a plan that is yet to be made: what each of its parts costs, and what is set aside for all of them.
 planner::TableCosts table_costs(const model::Graph& graph) noexcept;
 
-/// What is set aside for the tables of any plan for this graph.
+/// Bytes that are set aside for the tables of any plan for this graph.
 Bytes table_bound(const model::Graph& graph) noexcept;
 
 /// What a session holds, or causes to be resident, beside its arena. Gives the heap's free pages and code back first in process scope.
 Bytes overhead_of(const Model& model, const SessionOptions& options);
 
-/// One of the sessions that use an arena in turn. What was built is in the process already.
+/// A session of several that use an arena in turn. What has been built is in the process already.
 struct SessionShare {
   const Model* model = nullptr;
   const SessionOptions* options = nullptr;
   bool built = false;
 };
-/// The same of all of them together: each model and the compute threads once. `arena` is what the arena holds now, `reserve` what the
-/// program will take after.
+/// The overhead of all sessions together: it counts each model and the compute threads once. `arena` is what the arena holds now, `reserve`
+/// what the program will take afterwards.
 Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena, Bytes reserve);
 
 /// What is left of the budget for the arena: whole pages; zero when nothing is.

@@ -78,7 +78,7 @@ sluice::model::KeyCallback callback_of(const sluice_key& key) {
   };
 }
 
-/// A C program's options as ours; the profile that they have in them is of their number of threads. Hooks are set by whoever keeps them.
+/// A C program's options as ours; the profile that they have in them is of their number of threads. The owner of the hooks sets them.
 class Options {
  public:
   static sluice::Result<std::unique_ptr<Options>> make(const sluice_session_options* given) noexcept {
@@ -108,7 +108,7 @@ sluice::Status Options::read(const sluice_session_options& options) {
   if (options.largest_budget_bytes != 0) session.largest_budget = budget_of(options.largest_budget_bytes);
   session.time_steps = options.time_steps != 0;
   if (options.scratch_directory != nullptr) session.scratch_directory = options.scratch_directory;
-  // What it takes is known when the session is made; until then, that there is somebody.
+  // The hook is known when the session is made; until then only that there is one.
   if (options.outputs.take != nullptr) session.outputs.take = [](void*, const sluice::OutputBlock&) noexcept { return sluice::Status(); };
   session.budget = budget_of(options.budget_bytes);
   if (options.arena != nullptr) session.arena = options.arena->arena;
@@ -134,7 +134,7 @@ sluice_status describe(const sluice::model::Graph& graph, const std::vector<slui
   return SLUICE_OK;
 }
 
-/// What opening a model gave, as the caller's handle.
+/// Makes the caller's handle of an opened model.
 sluice_status hand_out(sluice::Result<std::shared_ptr<const sluice::Model>> opened, const char* subject, sluice_model** model) noexcept {
   if (!opened) return report(opened.error());
   *model = new (std::nothrow) sluice_model{std::move(*opened)};
@@ -184,7 +184,7 @@ namespace sluice::c_api {
 
 sluice_status status_of(ErrorCode code) noexcept { return static_cast<sluice_status>(static_cast<int>(code) + 1); }
 
-/// Where there is no memory for the text, the code's own words stand for it.
+/// If there is no memory for the text, the fixed text of the error code is given.
 sluice_status report(const Error& error) noexcept {
   const auto keep_all = [&]() -> sluice::Status { return keep_text(error.to_string()), sluice::Status(); };
   if (!sluice::or_out_of_memory("", keep_all)) keep_text(sluice::name_of(error.code));
@@ -386,7 +386,7 @@ sluice_status sluice_session_cancel(sluice_session* session) {
 sluice_status sluice_session_set_input(sluice_session* session, size_t port, const void* data, size_t bytes) {
   if (session == nullptr || (data == nullptr && bytes > 0)) return null_argument();
   const sluice::model::Graph& graph = session->model->graph();
-  // The session refuses a port that is not there; any type serves for that.
+  // The session refuses a port that does not exist, whatever the type.
   const DType dtype = port < graph.inputs.size() ? graph.dtype_of(graph.inputs[port]) : DType::kF32;
   return report(session->session->set_input(port, dtype, {static_cast<const std::byte*>(data), bytes}));
 }

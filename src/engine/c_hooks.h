@@ -6,7 +6,7 @@
 
 namespace sluice::c_api {
 
-/// Where a session's hooks lie while it lives.
+/// Holds a session's hooks while it lives.
 struct Hooks {
   sluice_log_hook log;
   sluice_step_hook steps;

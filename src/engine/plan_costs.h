@@ -1,5 +1,4 @@
-// A finished plan in the planner's own terms, so that whoever asks what it takes (timeline.cc, predictor.cc) is answered by the code that
-// made it.
+// Converts a finished plan to the planner's own types, so that the code that made it also prices it (timeline.cc, predictor.cc).
 #pragma once
 
 #include "sluice/plan/plan.h"
@@ -14,7 +13,7 @@ planner::Schedule schedule_of(const plan::Plan& plan);
 Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
                                 const profiler::DeviceProfile& profile);
 
-/// What a device that copies takes for nodes without steps. Errors: as above.
+/// The time of nodes without steps on a device that copies them. Errors: as above.
 Result<std::vector<planner::NodeCopy>> copies_of(const model::Graph& graph, const plan::Plan& plan, const profiler::DeviceProfile& profile);
 
 }  // namespace sluice::engine

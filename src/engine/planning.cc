@@ -33,7 +33,7 @@ planner::PlanRequest request_for(const Model& model, const SessionOptions& optio
 
 #endif
 
-/// What plans depend on.
+/// All that plans depend on.
 bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfile& b) noexcept {
   const auto rates = [](const profiler::DeviceProfile& p) {
     return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
@@ -75,7 +75,7 @@ Status check_keeps_inputs(const Model& model, const plan::Plan& plan) noexcept {
   return {};
 }
 
-/// With what the plan's tables take beyond what was set aside for them.
+/// Adds to `overhead` what the plan's tables take beyond what was set aside for them.
 Bytes overhead_with_tables(const Model& model, const plan::Plan& plan, Bytes overhead) {
   const Bytes tables = table_bytes(model.graph(), plan);
   return overhead + tables - std::min(tables, table_bound(model.graph()));
@@ -108,7 +108,7 @@ Result<PlannedBudget> plan_in(const Model& model, const SessionOptions& options,
   if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall)
     return too_small(model, budget_of(model, Bytes(plan.error().needed), overhead, options), options.budget);
   if (!plan) return fail(plan.error());
-  // Its tables count in the budget: no spare room in them.
+  // Its tables count in the budget, so their vectors have no spare capacity.
   plan->buffers.shrink_to_fit();
   plan->steps.shrink_to_fit();
   plan->operands.shrink_to_fit();
@@ -151,7 +151,7 @@ Status check_options(const SessionOptions& options) noexcept {
 
 profiler::DeviceProfile profile_for(const SessionOptions& options) {
   profiler::DeviceProfile profile = options.profile != nullptr ? *options.profile : profiler::DeviceProfile();
-  // A measured profile is of its own number of threads: where it is not ours, its kernels' times would be wrong.
+  // A measured profile is for one number of threads: with another number its kernels' times would be wrong.
   if (profile.threads != options.threads) {
     profile.kernels.clear();
     profile.threads = options.threads;
@@ -191,7 +191,7 @@ bool same_plans(const SessionOptions& a, const SessionOptions& b) noexcept {
     return std::tie(o.budget, o.repeat, o.keep_inputs, o.ports_elsewhere, t.policy, t.read_ahead, t.search_ms, t.partition, t.max_overhead,
                     t.read_size, t.reads_in_flight, e.read_bytes_per_second, e.compute_slowdown);
   };
-  // What is handed over goes to each session's own hook, what is spilled to its own file.
+  // Each session hands outputs to its own hook, and spills to its own file.
   if ((a.outputs.take == nullptr) != (b.outputs.take == nullptr) || a.scratch_directory.empty() != b.scratch_directory.empty())
     return false;
   if (a.plan != nullptr || b.plan != nullptr || chosen(a) != chosen(b)) return false;

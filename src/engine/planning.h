@@ -8,9 +8,9 @@ namespace sluice::engine {
 /// Errors: kInvalidArgument. All else here and in budget.h wants options that passed.
 Status check_options(const SessionOptions& options) noexcept;
 
-/// What the options say of reading, with what the profile found best where they leave it open.
+/// How to read: as the options say, or, where they leave it open, as the profile found best.
 executor::ReadOptions reads_of(const SessionOptions& options);
-/// What the device does, as far as the options say more of it than the profile: threads, reads, emulated slowness.
+/// The device's profile, changed as the options say: threads, reads, emulated slowness.
 profiler::DeviceProfile profile_for(const SessionOptions& options);
 /// Whether two models are the same bytes of one file.
 bool same_file(const Model& a, const Model& b) noexcept;

@@ -39,7 +39,7 @@ void convert_strided(ConstPlace from, Place to, std::int64_t count, const Conver
   }
 }
 
-/// Of two types one is f32, the other another float (`Graph::dtype_of`).
+/// One of the two types is f32, the other another float (`Graph::dtype_of`).
 void convert_run(ConstPlace from, Place to, std::int64_t count) noexcept {
   if (from.dtype == DType::kF16) return convert_strided<std::uint16_t, float>(from, to, count, float_of_f16);
   if (from.dtype == DType::kBF16) return convert_strided<std::uint16_t, float>(from, to, count, float_of_bf16);
@@ -204,7 +204,7 @@ void PortCopy::to_arena(DType outside, std::span<const std::byte> onnx, const Ro
   if (onnx.empty()) return;  // whatever its other extents are
   if (outside != view.dtype || rank_ != 4 || axes_[1].channels == 0 || axes_[3].pixels == 0)
     return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
-  // Of an image, a row of pixels turned over: [channel][column] to [column][channel].
+  // Transposes a row of an image's pixels: [channel][column] to [column][channel].
   const auto [images, channels, rows, columns] = std::array{axes_[0].extent, axes_[1].extent, axes_[2].extent, axes_[3].extent};
   const auto turn =
       kernels::movement::loop_table(active_isa()).turn[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(size)))];

@@ -1,11 +1,11 @@
-// Between the caller's tensor (ONNX order, dense) and the arena's view of it (physical order, any pitch).
+// Copies between the caller's tensor (ONNX order, dense) and the arena's view of it (physical order, any pitch).
 //
 //     ONNX      [N, C, H, W]    dense       physical axis i is ONNX axis perm[i]: perm = {0, 2, 3, 1}
 //     physical  [N, H, W, C]    RowView
 //
-// Elements are walked in runs along the last ONNX axis: of outputs in ONNX order, so that a part of a tensor costs what a part is. Images
-// that come in are turned over a row of pixels at a time, all its channels, for these share lines of the arena. Where the caller's values
-// are f16, bf16 or f64 and the arena's f32, each is converted on its way: nothing is held for it.
+// Elements are walked in runs along the last ONNX axis: of outputs in ONNX order, so that a part of a tensor costs what a part is. Input
+// images are transposed a row of pixels at a time, all its channels, because these share cache lines of the arena. Where the caller's
+// values are f16, bf16 or f64 and the arena's f32, each is converted during the copy, without a buffer.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace sluice::engine {
 
-/// Of a tensor whose elements follow each other in ONNX order, in bytes.
+/// The strides, in bytes, of a tensor whose elements follow each other in ONNX order.
 std::array<std::int64_t, Shape::kMaxRank> dense_strides(const Shape& shape, DType dtype) noexcept;
 
 /// Whether the arena can hold these: of f64 none is finite and beyond the range of f32.
@@ -33,10 +33,10 @@ class PortCopy {
   /// Errors: kInvalidModel when the port's shapes and permutation disagree.
   static Result<PortCopy> make(const model::Graph& graph, const model::Port& port);
 
-  /// Of all elements in the arena.
+  /// The size of all elements in the arena.
   Bytes bytes() const noexcept { return bytes_; }
   DType dtype() const noexcept { return dtype_; }
-  /// Of all elements where the caller has them.
+  /// The size of all elements in the caller's type.
   Bytes bytes_as(DType dtype) const noexcept { return Bytes(bytes_.count() / size_of(dtype_) * size_of(dtype)); }
   /// Bytes from one element to the next along each ONNX axis.
   std::array<std::int64_t, Shape::kMaxRank> strides(const RowView& view) const noexcept;
@@ -44,9 +44,9 @@ class PortCopy {
 
   /// All elements. `view` is the arena's view of the port's tensor, whole: no ring.
   void to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view) const noexcept;
-  /// As many elements as `onnx` holds, from element `first` of the ONNX order on.
+  /// Copies as many elements as `onnx` holds, from element `first` of the ONNX order on.
   void from_arena(DType outside, const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept;
-  /// The same of a tensor that lies at `arena` in ONNX order without gaps.
+  /// Does the same with a tensor at `arena` that is in ONNX order without gaps.
   void from_dense(DType outside, const std::byte* arena, std::int64_t first, std::span<std::byte> onnx) const noexcept;
 
   /// Calls `take(block)` with rows x channels of `view` as boxes in ONNX order, one for each run of rows along the innermost of the axes

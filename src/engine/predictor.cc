@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 constexpr double kMilliseconds = 1e3;
-/// Standard deviations to either side of nine tenths of a normal distribution.
+/// Nine tenths of a normal distribution are within so many standard deviations of its mean.
 constexpr double kNineTenths = 1.645;
 
 /// Adds up what steps may be off by, in milliseconds (predictor.h).
@@ -30,7 +30,7 @@ class ErrorSum {
     computing_ += ms;
   }
 
-  /// Of a run that takes `ms` in all: what it waits is reading's doing.
+  /// The deviation of a run that takes `ms` in all: what is not computing is waiting for reads.
   double deviation(double ms) const {
     constexpr double kTogether = 0.5;
     double variance = (1 - kTogether) * apart_;
@@ -109,7 +109,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
                costs.step[i] * kMilliseconds);
   }
   const double copying_ms = add_copies(copies, prediction, errors);
-  // What was planned has the copies.
+  // A planned time includes the copies.
   prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * kMilliseconds + copying_ms;
   set_interval(prediction, errors.deviation(prediction.latency_ms));
   return prediction;

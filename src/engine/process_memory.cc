@@ -38,7 +38,7 @@ struct Mapping {
   bool from_file = false;  // private, not writable, of a file
 };
 
-/// False for what is no mapping.
+/// False if the line is not a mapping.
 bool read_mapping(std::string_view line, Mapping& mapping) noexcept {
   Mapping found;
   const char* const end = line.data() + line.size();
@@ -98,13 +98,13 @@ class CodePages {
 
   void release() const noexcept {
     for_each_run([](std::uintptr_t begin, std::uintptr_t end) {
-      // Where the system caches a program just linked in pieces of 2 MiB, a touch would map all of one.
+      // If the system caches a program that was just linked in pages of 2 MiB, touching one byte would map a whole page.
       madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
       madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
     });
   }
 
-  /// What of these pages the process holds.
+  /// How many of these pages the process holds.
   Bytes held() const noexcept {
     std::uint64_t pages = 0;
     for_each_entry([&](std::uintptr_t, std::uint64_t entry) { pages += !written(entry) && (entry >> 63) != 0 ? 1 : 0; }, [] {});
@@ -112,7 +112,7 @@ class CodePages {
   }
 
   /// A page that is touched brings 64 KiB or more of what the system has cached around it, but never more than its mapping. So every other
-  /// piece gets a mark that makes it a mapping apart and means nothing here: core dumps leave out what lies in files anyway.
+  /// 16 KiB gets a flag that makes it a mapping of its own and has no other effect: core dumps leave out file pages anyway.
   void cut() const noexcept {
     for_each_run([](std::uintptr_t run, std::uintptr_t end) {
       if (end - run > kMostToCut) return;
@@ -135,7 +135,7 @@ class CodePages {
       mappings_[count_++] = mapping;
   }
 
-  /// There, or swapped out, and not the file's any more.
+  /// Present or swapped out, and no longer the file's page.
   static bool written(std::uint64_t entry) noexcept { return (entry >> 62) != 0 && (entry >> 61 & 1) == 0; }
 
   /// Does the system's list of pages speak of this process's own addresses? An emulator may let through that of the emulator, which has the
@@ -211,7 +211,7 @@ std::string_view read_lines(const char* path, std::array<char, 4096>& buffer, co
 
 void release_code_pages() noexcept { CodePages().release(); }
 
-Bytes resident_beside_code() noexcept {
+Bytes release_code_and_measure() noexcept {
   const CodePages code;
   Bytes held;
   const auto release = [&] {
@@ -227,7 +227,7 @@ Bytes resident_beside_code() noexcept {
     resident = read_field(text, "VmRSS:");
     locked = read_field(text, "VmLck:");
   }
-  // What is locked cannot be given back: it stays, and counts.
+  // Locked pages cannot be given back: they stay, and count.
   return locked > Bytes() ? resident : resident - std::min(resident, held);
 }
 

@@ -1,4 +1,4 @@
-// What the kernel says about this process's memory. Read without allocating, so that it may be asked during a run.
+// The kernel's figures for this process's memory. They are read without allocating, so that a run may read them.
 #pragma once
 
 #include "sluice/core/units.h"
@@ -24,11 +24,11 @@ void release_code_pages() noexcept;
 /// The same, and what the process holds beside them. How much code comes back at once depends on which threads run and on the pieces in
 /// which the system caches the files, up to 2 MiB each, so it is not counted; what is locked is. Pages are counted one by one where the
 /// system does so (smaps_rollup): VmRSS may be wrong by 256 KiB for each kind of page on two processors.
-Bytes resident_beside_code() noexcept;
+Bytes release_code_and_measure() noexcept;
 
-/// The same before planning and before a run in a tight budget: what comes again then comes in pieces of 16 KiB, so that a run holds what
-/// it uses and not its neighbours too. Each piece becomes a mapping of its own, which costs the system some 200 bytes, and a page fault 0.5
-/// us where it is used.
+/// Gives code back before planning and before a run in a tight budget: code that is needed again then comes back 16 KiB at a time, so that
+/// a run holds what it uses and not the code around it. Each 16 KiB becomes a mapping of its own, which costs the system some 200 bytes,
+/// and a page fault of 0.5 us where it is used.
 void release_code_pages_in_pieces() noexcept;
 
 }  // namespace sluice::engine

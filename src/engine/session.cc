@@ -30,7 +30,7 @@ class PlannedSession final : public Session {
       static_cast<void>(owned_.release());
       return;
     }
-    if (tenancy_->busy()) cancel();  // what is under way need not end by itself
+    if (tenancy_->busy()) cancel();  // a run under way may never end by itself
     {
       const Occupation occupation(*tenancy_, Occupation::Wait::kYes);
       tenancy_->remove(std::move(owned_));
@@ -201,7 +201,7 @@ class PlannedSession final : public Session {
     tenant_.outputs_hold = false;
     tenancy_->release_code();
     const ScopedAffinity processors(tenancy_->options().compute_cpus);
-    // Whoever had the turn before may have it after, too; whoever has it twice is likely to have it again.
+    // A session that has the turn twice in a row is likely to have it again.
     tenant_.executor()->read_ahead(!tenancy_->shared() || tenant_.runs_in_turn++ > 0);
     Status status = tenant_.executor()->run();
     if (status && hands_over()) status = tenant_.hand_over_rest();
@@ -252,10 +252,10 @@ class PlannedSession final : public Session {
 
   bool hands_over() const noexcept { return tenant_.options.outputs.take != nullptr; }
 
-  /// Of an output in the last run.
+  /// The number of an output's elements in the last run.
   std::size_t elements_of(std::size_t port) const noexcept { return static_cast<std::size_t>(output_shape(port).element_count()); }
 
-  /// As many elements of an output as `data` holds, which lie in it.
+  /// Copies as many elements of an output as `data` holds; they must exist.
   void copy_out(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) const noexcept {
     const BoundPort& output = tenant_.bound.outputs[port];
     if (!is_bounded(port)) {
@@ -290,7 +290,7 @@ class PlannedSession final : public Session {
   engine::Tenant& tenant_;
 };
 
-/// What an arena decides for its sessions is left to it.
+/// Options that an arena decides for its sessions are left to it.
 Status check_in_arena(const SessionOptions& options, const engine::TenancyOptions& arena) noexcept {
   if (options.threads != 1 && options.threads != arena.threads)
     return fail(ErrorCode::kInvalidArgument, "threads", "sessions of a shared arena compute with its threads");

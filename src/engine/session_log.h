@@ -8,7 +8,7 @@ namespace sluice::engine {
 
 /// A plan was taken, at opening or for another budget.
 void tell_plan(const LogHook& log, const Model& model, const plan::Plan& plan, const MemoryReport& memory) noexcept;
-/// What keeps a session with these options from its best. `source` is what it reads.
+/// Logs what keeps a session with these options from its best. `source` is what it reads.
 void tell_doubts(const LogHook& log, const SessionOptions& options, const plan::Plan& plan, const model::WeightSource& source) noexcept;
 /// A call of the session ended with an error: told as such, a cancellation as what was wanted. Gives the status back.
 Status tell_failure(const LogHook& log, const char* call, Status status) noexcept;

@@ -17,7 +17,7 @@ std::shared_ptr<Tenancy>& first() noexcept {
   return list;
 }
 
-/// Whether the list is to have it. One that another thread uses stays where it is: who uses it finds out.
+/// Whether the tenancy belongs in the list. One that another thread uses stays as it is: that thread will find out.
 bool is_stuck(Tenancy& tenancy, bool listed) noexcept {
   const Occupation occupation(tenancy);
   return occupation.status() ? tenancy.stuck() : listed;

@@ -129,12 +129,12 @@ Result<bool> Tenancy::plan_what_does_not_fit(Arrangement& next, std::vector<bool
   return changed;
 }
 
-/// As `place` and the planner count: whole pages. A plan that fits by less than a page does not fit.
+/// Counts whole pages, as `place` and the planner do. A plan that fits by less than a page does not fit.
 bool Tenancy::has_room(const Arrangement& next, const PlacedPlan& plan) const noexcept {
   return windowed() || Bytes(plan.parts.bytes()) <= capacity_of(next.budget, next.overhead + next.tables);
 }
 
-/// The plan that the tenant brings, at the place that is known for it. Its tables are counted elsewhere.
+/// The plan that the tenant brings, at the address that is known for it. Its tables are counted elsewhere.
 Result<PlacedPlan> Tenancy::adopt_in_window(const Tenant& tenant) const {
   const ArenaWindow& window = options_.window;
   const auto known =
@@ -156,7 +156,7 @@ Result<PlacedPlan> Tenancy::adopt_in_window(const Tenant& tenant) const {
   return placed;
 }
 
-/// At the planner's own addresses. Its overhead is what its tables take beyond what all overhead counts.
+/// The plan stays at the planner's own addresses. Its overhead is what its tables take beyond what the common overhead counts.
 Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, std::size_t index) {
   const Tenant& tenant = *tenants_[index];
   if (windowed()) {
@@ -285,7 +285,7 @@ Result<std::vector<BoundSession>> Tenancy::bind_all(const Arrangement& next, boo
   return bound;
 }
 
-/// What the arena holds already for a plan to come, left there by any session of the same model.
+/// The weights that the arena holds already for a plan to come, left there by any session of the same model.
 executor::Holding Tenancy::holding_of(std::size_t index, const PlacedPlan& plan) const {
   executor::Holding held = executor::Holding::none(plan.plan());
   for (const Tenant* tenant : tenants_) {
@@ -305,7 +305,7 @@ executor::Holding Tenancy::holding_of(std::size_t index, const PlacedPlan& plan)
   return held;
 }
 
-/// Addresses for what is to come: where others may join, as many as the budget or the machine has; for one session, its largest plan.
+/// Addresses to reserve: as many as the budget or the machine has if others may join; for one session, those of its largest plan.
 Bytes Tenancy::bytes_to_reserve(const Arrangement& next) const {
   const Bytes largest = std::max(options_.largest_budget, next.budget);
   if (options_.shared) return std::max(next.end, std::min(largest, memory_of_machine()));
@@ -346,7 +346,7 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
   if (found == tenants_.end()) return;
   tenants_.erase(found);
   if (owner_ == tenant.get() && !tenant->executor()->quiet(kClosingPatienceNs)) {
-    // Its memory goes back all the same, where it is nobody else's; what the reads still bring is little.
+    // Its memory that no other session uses is given back nevertheless; the reads still bring little.
     if (tenants_.empty()) discard_all();  // which overwrites what was encrypted
     stuck_ = std::move(tenant);
     return;
@@ -367,7 +367,7 @@ void Tenancy::discard_all() noexcept {
     arena_.discard({0, arena_.committed().count()});
 }
 
-/// What was decrypted may lie wherever loads and steps of the session that is gone have written, also between what others keep.
+/// Decrypted bytes may be wherever loads and steps of the session that is gone have written, also between weights that others keep.
 void Tenancy::wipe_for_others() noexcept {
   wipe_stack();
   if (tenants_.empty()) return;  // all of the arena goes back, which overwrites it
@@ -396,17 +396,17 @@ bool Tenancy::stuck() noexcept {
   return stuck_ != nullptr;
 }
 
-/// What the others kept in the arena is gone.
+/// The weights that the others kept in the arena are gone.
 void Tenancy::hold_nothing() noexcept {
   for (Tenant* other : tenants_) {
-    if (other->plan == nullptr || other->weights_stay) continue;  // it is about to join; nobody writes to what it keeps
+    if (other->plan == nullptr || other->weights_stay) continue;  // it is about to join; no session writes to the weights that it keeps
     executor::Holding& held = other->executor()->held();
     std::fill(held.loads.begin(), held.loads.end(), false);
     held.derived = false;
   }
 }
 
-/// The reads of a tenant that stayed behind have ended, and nobody knows what they have overwritten.
+/// The late reads of a removed tenant have ended, and it is unknown what they have overwritten.
 void Tenancy::let_go(Tenant& gone) noexcept {
   hold_nothing();
   owner_ = nullptr;

@@ -7,8 +7,8 @@
 // Plans change only where they must: a new tenant's tables take room, and whose plan no longer fits beside them is planned again; whose
 // addresses change is bound again. All that can fail comes before anything is changed.
 //
-// A tenant that is removed while a read of the system's does not end stays behind with all that the read may write to. It has the arena:
-// who takes a turn or joins waits for it, as for any tenant before.
+// A tenant that is removed while a read of the system's does not end stays behind with all that the read may write to. It still has the
+// arena: a session that takes a turn or joins waits for it, as for any tenant before.
 //
 // Every call but `memory` wants an Occupation.
 #pragma once
@@ -53,10 +53,11 @@ class Tenancy {
   /// Whether a removed tenant's reads are still under way, after one more look at them.
   bool stuck() noexcept;
   Status set_budget(Bytes budget);
-  /// Makes `tenant` the one whose inputs and outputs hold. Allocates nothing. Errors: those of Executor::leave.
+  /// Makes `tenant` the one whose inputs and outputs are valid. Allocates nothing. Errors: those of Executor::leave.
   Status take_turn(Tenant& tenant) noexcept;
 
-  /// In a window: all that plans keep is in the arena, read by whoever ran first, and stays. Errors: those of Executor::leave.
+  /// In a window: all kept weights are in the arena outside of it, read by the session that ran first, and stay. Errors: those of
+  /// Executor::leave.
   Status weights_are_there() noexcept;
 
   /// Before a run, the first since plans changed: where a process budget has little room to spare, code of opening and planning goes back,
@@ -99,7 +100,7 @@ class Tenancy {
   Status settle(const executor::Executor* next) noexcept;
   void forget(const Tenant& gone) noexcept;
   void let_go(Tenant& gone) noexcept;
-  /// Where so much is to come, before planning too.
+  /// Gives pages of code back if the budget leaves little beside the memory that is still to come. Before planning, too.
   void release_code_within(Bytes budget, Bytes to_come) const noexcept;
   void hold_nothing() noexcept;
   void discard_all() noexcept;
@@ -118,7 +119,7 @@ class Tenancy {
   std::unique_ptr<Tenant> stuck_;        // no tenant any more, but the owner
   std::shared_ptr<Tenancy> next_stuck_;  // in the list of StuckReads
   bool has_planned_ = false;             // since the last run
-  // For `memory`, which any thread may call.
+  // Used by `memory`, which any thread may call.
   std::atomic<std::uint64_t> budget_bytes_;
   std::atomic<std::uint64_t> overhead_bytes_{0};
   std::atomic<std::uint64_t> arena_bytes_{0};

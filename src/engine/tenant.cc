@@ -98,7 +98,7 @@ Status Tenant::hand_over(std::size_t port, const RowView& view, RowRange rows, C
 Status Tenant::hand_over_rest() noexcept {
   for (std::size_t port = 0; port < bound.outputs.size(); ++port) {
     const BoundPort& output = bound.outputs[port];
-    if (output.view.data == nullptr) continue;  // steps did, or it has no elements
+    if (output.view.data == nullptr) continue;  // steps handed it over, or it has no elements
     if (graph().tensor(graph().outputs[port].tensor).bounded == 0) {
       SLUICE_RETURN_IF_ERROR(hand_over(port, output.view, {0, output.view.rows}, {0, output.view.channels}));
       continue;

@@ -19,7 +19,7 @@ struct PlacedPlan {
   PlanParts parts;
   PlanPlace place;
   std::uint64_t origin = 0;                      // equal for copies of one plan that differ in their addresses only
-  bool adopted = false;                          // the caller's: nobody else's choice
+  bool adopted = false;                          // given by the caller; never replaced
   std::optional<executor::Footprint> footprint;  // only where others use the arena too
 
   const plan::Plan& plan() const noexcept { return planned.plan; }
@@ -35,7 +35,7 @@ struct BoundPort {
   bool left = false;       // outputs: the last run did
 };
 
-/// What follows from a plan.
+/// Data that follow from a plan.
 struct BoundSession {
   std::unique_ptr<executor::ScratchFile> scratch;  // of a plan that spills; the executor uses it
   std::unique_ptr<executor::Executor> executor;
@@ -67,7 +67,7 @@ class Tenant {
   executor::Executor* executor() const noexcept { return bound.executor.get(); }
   const model::WeightSource& source() const noexcept { return *source_; }
 
-  // In the order in which each needs those before it.
+  // Members are declared so that each uses only those before it.
   std::shared_ptr<const Model> model;
   SessionOptions options;
   std::shared_ptr<const PlacedPlan> plan;  // null before it has joined

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMilliseconds = 1e3;
 
-/// The lanes of reading and decoding of planner/stream/simulate.h, whose steps are known.
+/// Replays the reading and decoding of planner/stream/simulate.h for steps whose times are known already.
 class LoadLanes {
  public:
   LoadLanes(const plan::Plan& plan, const planner::Costs& costs, const planner::Timeline& timeline, planner::Run kind)

@@ -9,8 +9,8 @@
 // swapped, taken from another file or kept from an older one has another tag. The tags of stretches lie in the header, whose own tag lies
 // in the prefix.
 //
-// Invariants: a FileKey and what a Cipher keeps of it are overwritten when they go; a Cipher allocates nothing after `make`. What `open`
-// did not pass is not plaintext: nobody may look at it. One thread at a time uses a Cipher.
+// Invariants: a FileKey and what a Cipher keeps of it are overwritten when they go; a Cipher allocates nothing after `make`. Bytes that
+// `open` did not accept are not plaintext and must not be used. One thread at a time uses a Cipher.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@
 
 namespace sluice::model {
 
-/// Of the prefix.
+/// The salt of the prefix.
 using Salt = std::array<std::byte, 32>;
 Result<Salt> random_salt() noexcept;
 
@@ -57,7 +57,7 @@ class Cipher {
   /// Errors: kUnsupported, kOutOfMemory.
   static Result<Cipher> make(const FileKey& key, Direction direction, std::string_view subject) noexcept;
 
-  /// What follows is stretch `index`, or the header with this prefix.
+  /// Begins stretch `index`, or the header with this prefix.
   bool begin_stretch(std::uint32_t index, Bytes stored_size, Bytes raw_size) noexcept;
   bool begin_header(std::span<const std::byte> prefix) noexcept;
   /// En- or decrypts in place. Pieces of any size.

@@ -1,7 +1,7 @@
 // OpenSSL's libcrypto, as far as encrypted models need it: loaded by the first of them, never before.
 //
-// A program that opens no encrypted model neither links nor loads OpenSSL, and needs none to be built: what is declared here is the part of
-// its interface (EVP and HMAC of version 3) that it keeps for good. A program without shared libraries cannot load it, and says so.
+// A program that opens no encrypted model neither links nor loads OpenSSL, and is built without it: this file declares the part of its
+// stable interface (EVP and HMAC of version 3) that is used. A program without shared libraries cannot load it, and says so.
 #pragma once
 
 #include <cstddef>

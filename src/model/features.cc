@@ -77,7 +77,8 @@ void for_each_thing(const Graph& graph, Visit&& visit) {
     if (!body(subgraph)) return;
 }
 
-/// The weight that a stretch belongs to; the graph where there is none. Asked once, since weights of hostile files may share stretches.
+/// The name of the weight that a stretch belongs to, or of the graph if there is none. Asked once, since weights of hostile files may share
+/// stretches.
 const std::string& owner_of(const Graph& graph, std::size_t stretch) {
   for (const Weight& weight : graph.weights)
     if (weight.first_stretch <= stretch && stretch - weight.first_stretch < weight.stretch_count) return weight.name;

@@ -43,7 +43,7 @@ void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>
 
 Bytes least_piece(const Graph& graph, const Weight& weight) noexcept {
   const Bytes raw = weight.panel_layout.layout == WeightLayout::kPlain ? weight.bytes : Bytes(graph.stretches_of(weight).front().raw_size);
-  // What expands lies behind the values that it becomes, with a block more for its own rounding.
+  // Stored bytes that expand lie at the end of the region, after the values that they become, with a block more for their own rounding.
   return weight.code == kNoCode ? piece_region(raw) : piece_region(raw) + Bytes(4096);
 }
 

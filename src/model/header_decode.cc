@@ -10,13 +10,13 @@ namespace sluice::model {
 namespace {
 
 /// Decodes a buffer that the verifier has passed. The verifier sees structure only: a million offsets may lead to one long string, and any
-/// number may stand in an enumeration. So each item is paid for from an allowance of the buffer's own size, which a buffer without shared
-/// parts never uses up, and each number is checked.
+/// number may stand in an enumeration. So each item counts against an allowance of the buffer's own size, which a buffer without shared
+/// parts never exceeds, and each number is checked.
 class HeaderDecoder {
  public:
   HeaderDecoder(std::size_t size, std::string_view path) : allowance_(size), path_(path) {}
 
-  /// What is computed: the part that the graphs of a file have each for themselves.
+  /// Tensors and nodes: the part that each graph of a file has for itself.
   Status decode_structure(const schema::Model& model, Graph& graph) {
     SLUICE_RETURN_IF_ERROR(text(model.name(), graph.name));
     SLUICE_RETURN_IF_ERROR(list(model.tensors(), graph.tensors));
@@ -28,7 +28,7 @@ class HeaderDecoder {
     return list(model.units(), graph.units);
   }
 
-  /// What all graphs of a file share.
+  /// Data that all graphs of a file share.
   Status decode_shared(const schema::Model& model, Graph& graph) {
     SLUICE_RETURN_IF_ERROR(list(model.weights(), graph.weights));
     SLUICE_RETURN_IF_ERROR(stretches(model.stretches(), graph));
@@ -458,7 +458,7 @@ Result<const schema::Model*> verified_model(std::span<const std::byte> bytes, st
   return schema::GetModel(data);
 }
 
-/// The graph of a point: a buffer of its own, as little trusted as the header that it comes from.
+/// The graph of a point is a buffer of its own, as untrusted as the header that it comes from.
 [[maybe_unused]] Status decode_variant(const Variants& variants, std::size_t point, std::string_view path, Graph& graph) {
   const std::vector<std::uint64_t> words = variants.graph_at(point);
   const auto bytes = std::as_bytes(std::span(words));

@@ -45,7 +45,7 @@ struct EncodedAttributes {
   Offset<void> value;
 };
 
-/// One overload an alternative of `Attributes`.
+/// There is one overload for each alternative of `Attributes`.
 struct AttributesEncoder {
   FlatBufferBuilder& builder;
 

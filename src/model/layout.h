@@ -1,4 +1,4 @@
-// Where the weights of a graph lie in its file, from their sizes alone. The writer assigns it, the validator demands it.
+// The offsets of a graph's weights in its file, computed from their sizes alone. The writer assigns them, the validator demands them.
 //
 //     | prefix, header | pad | small weights, in order of first use | pad | other weights, in order of first use | pad |
 //                            4096 k                                 4096 m                                       file size
@@ -11,7 +11,7 @@
 
 namespace sluice::model {
 
-/// Far above any model's, far below where sums of sizes wrap.
+/// Far above any model's, far below the size at which sums overflow.
 inline constexpr Bytes kMaxFileBytes{std::uint64_t{1} << 62};
 
 /// Panels in one stretch of a weight with panels of this size.

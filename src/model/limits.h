@@ -1,4 +1,4 @@
-// Bounds of what a model file may hold: far above real models, and low enough that nothing behind them overflows or exhausts memory.
+// Bounds of what a model file may hold: far above real models, and low enough that nothing computed from them overflows or exhausts memory.
 #pragma once
 
 #include <cstddef>

@@ -53,7 +53,7 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
     SLUICE_RETURN_IF_ERROR(decrypt_header(prefix, *key, header, path));
   }
   SLUICE_ASSIGN_OR_RETURN(OpenHeader open, decode_header(header, path, extents));
-  // What is of the file, and not of its graph: a file without weights has no encrypted stretch, and is encrypted all the same.
+  // Features of the file that its graph does not show: a file without weights has no encrypted stretch, but is still encrypted.
   const Features of_file = prefix.needed & (bit_of(Feature::kEncryption) | bit_of(Feature::kWithoutWeights));
   if ((open.needed | of_file) != prefix.needed) return fail(ErrorCode::kInvalidModel, path, "prefix and header name other features");
   SLUICE_RETURN_IF_ERROR(validate(open.graph, prefix.file_size, rules));
@@ -64,7 +64,7 @@ Result<OpenHeader> read_header(WeightSource& source, const Prefix& prefix, const
   return open;
 }
 
-/// Of a graph that is not the file's own.
+/// The hash of a graph that is not the file's own.
 std::uint64_t hash_at(std::uint64_t header_hash, std::span<const Dimension> dimensions) {
   std::vector<std::uint64_t> numbers = {header_hash};
   for (const Dimension& dimension : dimensions) numbers.push_back(static_cast<std::uint64_t>(dimension.extent));
@@ -85,7 +85,7 @@ class StretchVerifier {
       cipher_ = std::move(cipher);
       buffer_.keep_secret(size_);
     }
-    // In file order, so that each byte is read once.
+    // Goes in file order, so that each byte is read once.
     std::vector<const Weight*> order;
     for (const Weight& weight : model_.graph().weights) order.push_back(&weight);
     std::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
@@ -213,7 +213,7 @@ Result<ModelFile> ModelFile::with_part(std::size_t first_node, std::size_t count
   });
 }
 
-/// Of an encrypted file that is opened, not opened again.
+/// For an encrypted file that is opened for the first time.
 Status ModelFile::take_key(const Prefix& prefix, const KeyCallback& key) {
   if constexpr (!is_built(Feature::kEncryption)) {
     return fail(ErrorCode::kUnsupported, path_, "the model is encrypted, and this build was trimmed to models that are not");

@@ -15,7 +15,7 @@
 namespace sluice::model {
 namespace {
 
-/// What encrypts a file as it is written.
+/// Encrypts a file as it is written.
 struct Encryption {
   Salt salt{};
   Cipher cipher;
@@ -57,7 +57,7 @@ class WeightWriter {
     return for_each_stretch(id, [&](Stretch& stretch) { return write(stretch, weight, file); });
   }
 
-  /// Of what was written.
+  /// The end of what was written.
   Bytes end() const noexcept { return end_; }
 
  private:
@@ -111,7 +111,7 @@ class WeightWriter {
     return file.write_at(stretch.offset, stored);
   }
 
-  /// What is to be written becomes what may be.
+  /// Encrypts, in place, a stretch that is about to be written.
   Status encrypt(Stretch& stretch, std::span<std::byte> stored) {
     const auto index = static_cast<std::uint32_t>(&stretch - graph_.stretches.data());
     stretch.form = stretch.form | StretchForm::kEncrypted;

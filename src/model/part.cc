@@ -18,7 +18,7 @@ class PartMaker {
     part_.graph.quantisations = graph_.quantisations;
     part_.graph.codes = graph_.codes;
     part_.graph.tags = graph_.tags;
-    // In the order of the graph's own ports, then of use.
+    // Adds ports in the order of the graph's own, then of use.
     for (const Port& port : graph_.inputs)
       if (is_read(port.tensor) || whole()) SLUICE_RETURN_IF_ERROR(add_port(part_.graph.inputs, part_.inputs, port));
     for (std::size_t i = first_; i < last_; ++i) SLUICE_RETURN_IF_ERROR(add_node(graph_.nodes[i]));

@@ -45,7 +45,7 @@ std::unique_ptr<ReadQueue> make_ring_reads(WeightSource& source) noexcept;
 /// Threads that run on `cpus` where the system allows it. Errors: kOutOfMemory.
 Result<std::unique_ptr<ReadQueue>> make_thread_reads(WeightSource& source, int threads, std::span<const int> cpus = {}) noexcept;
 
-/// What `method` asks for; kAuto: a ring, or threads where there is none. `what` is named in an error. Errors: kUnsupported (kRing where
+/// Makes the queue that `method` names; kAuto: a ring, or threads if there is none. Errors name `what`. Errors: kUnsupported (kRing where
 /// there is none), kOutOfMemory.
 Result<std::unique_ptr<ReadQueue>> make_reads(WeightSource& source, ReadMethod method, int threads, std::span<const int> cpus,
                                               const char* what) noexcept;

@@ -23,7 +23,7 @@ std::int64_t now_ns() noexcept {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Whether the system may take entries, or let somebody wait for them, at another time.
+/// Whether the system may accept entries, or a wait for them, at another time.
 bool passes(int error) noexcept { return error == -EINTR || error == -EAGAIN || error == -EBUSY || error == -ENOMEM; }
 
 /// Whatever a read does not bring at once (it was short, interrupted or failed) is read again by WeightSource::read, which knows what to
@@ -35,7 +35,7 @@ bool passes(int error) noexcept { return error == -EINTR || error == -EAGAIN || 
 ///
 /// From the first refusal on the ring is not entered any more, so that nothing in it is taken late. What was taken is looked for in the
 /// shared memory; all else, and all that comes, is read by `wait` on the calling thread: the reads then overlap with computing, not with
-/// each other. Threads would need memory and system calls that a session has not counted on and a sandbox may punish (docs/adr/0018).
+/// each other. Threads would need memory that no budget counts and system calls that a sandbox may refuse (docs/adr/0018).
 class RingReads final : public ReadQueue {
  public:
   explicit RingReads(WeightSource& source) noexcept : source_(source) {}
@@ -77,7 +77,7 @@ class RingReads final : public ReadQueue {
     for (std::int64_t left_ns = timeout_ns;; left_ns = end_ns - now_ns()) {
       if (!refused_ && !waiting_.empty()) submit();  // the kernel lacked something when they were handed over
       if (io_uring_cq_ready(&ring_) > 0) return take_arrival();
-      // Nothing will come by itself, and the kernel had its time.
+      // Nothing more will come, and the kernel had enough time.
       if (left_ns <= 0 && taken_ == 0 && !waiting_.empty()) refused_ = true;
       if (refused_ && !waiting_.empty()) return read_here(waiting_.pop(), Bytes());
       if (left_ns <= 0) return {};
@@ -92,7 +92,7 @@ class RingReads final : public ReadQueue {
     std::byte* target = nullptr;
   };
 
-  /// Where a ring may be made and not entered, it is none. The entry that says so does nothing, and ends as it is handed over.
+  /// A ring that may be made but not entered is of no use. A no-op entry finds that out, and ends as it is submitted.
   bool may_be_entered() noexcept {
     io_uring_prep_nop(io_uring_get_sqe(&ring_));
     if (enter() != 1 || io_uring_cq_ready(&ring_) != 1) return false;
@@ -105,7 +105,7 @@ class RingReads final : public ReadQueue {
     return refusal != 0 ? refusal : io_uring_submit(&ring_);
   }
 
-  /// Offers the kernel what waits, and sees how much of it it took: it takes entries in order.
+  /// Submits the waiting entries to the kernel, and counts how many of them it took: it takes them in order.
   void submit() noexcept {
     const int result = enter();
     for (; waiting_.size() > io_uring_sq_ready(&ring_); ++taken_) waiting_.pop();
@@ -140,7 +140,7 @@ class RingReads final : public ReadQueue {
     return read_here(slot, Bytes(result > 0 ? align_down(static_cast<std::uint64_t>(result), source_.block()) : 0));
   }
 
-  /// What is missing of a read of which `done` bytes are there.
+  /// Reads what is missing after `done` bytes.
   Ended read_here(int slot, Bytes done) noexcept {
     const Read& read = reads_[static_cast<std::size_t>(slot)];
     return {slot, source_.read({read.range.offset + done, read.range.size - done}, read.target + done.count())};

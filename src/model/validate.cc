@@ -99,7 +99,7 @@ class GraphValidator {
     return {};
   }
 
-  /// What holds of every weight, whoever uses it.
+  /// Rules for every weight, whichever node uses it.
   Status check_weight(const Weight& weight) const {
     if (!Shape::make(weight.shape.dims())) return invalid(weight.name, "G5: a weight's extents are negative or overflow");
     const PanelLayout& layout = weight.panel_layout;

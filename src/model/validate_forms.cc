@@ -60,7 +60,7 @@ class QuantisationCheck {
     return {};
   }
 
-  /// Of a node, that of u8 sums: one scale.
+  /// Checks the quantisation of each node's u8 sums: it has one scale.
   Status check(const std::vector<Node>& nodes) const {
     for (const Node& node : nodes)
       if (node.quantisation != kNoQuantisation) SLUICE_RETURN_IF_ERROR(check(node.name, node.quantisation, DType::kU8, Shape{}));
@@ -84,7 +84,7 @@ class QuantisationCheck {
   std::vector<Extremes> zero_points_;  // by quantisation
 };
 
-/// (G8) Who runs which subgraph, and what each is in itself.
+/// (G8) Checks which nodes run which subgraphs, and each subgraph by itself.
 class SubgraphCheck {
  public:
   explicit SubgraphCheck(const Graph& graph)
@@ -101,7 +101,7 @@ class SubgraphCheck {
   }
 
  private:
-  /// Of a body, subgraphs from `least` on may be run: those with a lower number may run it, and so a circle cannot be.
+  /// A body may run subgraphs from number `least` on only: those with a lower number may run it, so there can be no cycle.
   Status find_runners(const std::vector<Node>& nodes, const std::vector<Tensor>& tensors, std::size_t least) {
     for (const Node& node : nodes) {
       const std::size_t count = graph_.subgraphs.size();
@@ -147,7 +147,7 @@ class SubgraphCheck {
     return {};
   }
 
-  /// What is captured is an input of the node that runs the subgraph, so that lifetimes and units need not look inside.
+  /// A captured tensor is an input of the node that runs the subgraph, so that lifetimes and units need not look inside.
   Status check_capture(std::size_t s, const Capture& capture, std::vector<bool>& made) {
     const Subgraph& subgraph = graph_.subgraphs[s];
     SLUICE_RETURN_IF_ERROR(make(subgraph, capture.inner, made));

@@ -162,7 +162,7 @@ std::uint64_t combine(std::uint64_t base, std::int64_t offset, std::span<const s
   return __builtin_sub_overflow(product, offset, &result) ? base : static_cast<std::uint64_t>(result);
 }
 
-/// Where a point lies on the axes of a form's box; empty where it does not.
+/// The position of a point on the axes of a form's box; empty if it is outside.
 std::vector<std::size_t> places_in(const Form& form, std::span<const Dimension> dimensions, std::size_t point) {
   std::vector<std::size_t> places(dimensions.size());
   for (std::size_t d = dimensions.size(); d-- > 0; point /= dimensions[d].extents.size()) {

@@ -18,8 +18,8 @@ class FileSource final : public WeightSource {
   FileSource(std::string path, FileDescriptor file, const FileState& opened_as, std::uint32_t direct_block)
       : path_(std::move(path)), file_(std::move(file)), opened_as_(opened_as), direct_block_(direct_block) {}
 
-  /// Direct reads leave nothing behind; what others had left of the file (whoever wrote it) goes too, but for its beginning, where the next
-  /// program finds the header.
+  /// Direct reads leave nothing in the page cache; pages that others left there (such as the writer of the file) are dropped too, except
+  /// the beginning, with the header for the next program.
   ~FileSource() override {
     constexpr std::int64_t kBeginning = 512 * 1024;
     if (direct() && size().count() > kBeginning) file_ops().drop_pages(file_.get(), kBeginning, 0);
@@ -54,7 +54,7 @@ class FileSource final : public WeightSource {
   bool direct() const noexcept override { return direct_block_ != 0; }
   Bytes size() const noexcept override { return opened_as_.size; }
   int descriptor() const noexcept override {
-    // Where the calls are replaced the number need not mean anything to the system.
+    // If the calls are replaced, the descriptor need not mean anything to the system.
     return file_ops().open == system_file_ops().open ? file_.get() : -1;
   }
 

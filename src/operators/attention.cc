@@ -35,7 +35,7 @@ std::optional<Shape> infer(const Graph& graph, const Node& node) noexcept {
   return out;
 }
 
-/// Of a causal attention, row s sees keys up to T - S + s: a window as long as the keys that ends there.
+/// In causal attention row s sees keys up to T - S + s: a window as long as the keys that ends there.
 AxisRelation relate_keys(const AttentionAttributes& a, int axis, std::int64_t queries, std::int64_t keys) noexcept {
   if (!a.causal) return reduced();
   return {.kind = AxisKind::kWindow, .output_axis = static_cast<std::int8_t>(axis), .kernel = keys, .pad_before = queries - 1};

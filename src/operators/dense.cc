@@ -43,7 +43,7 @@ std::uint64_t dense_macs(const Graph& graph, const Node& node) noexcept {
 
 // ---- matmul: [..., M, K] x [..., K, N] -> [..., M, N], leading axes broadcast
 
-/// Of bytes: u8 of a scale each, or of zero points and perhaps a scale that come at run time.
+/// For 8-bit operands: u8 with a scale each, or with zero points and perhaps a scale that are inputs.
 Status check_integer_matmul(const NodeCheck& check) {
   const std::size_t count = check.node().inputs.size();
   const DType out = check.output().dtype;

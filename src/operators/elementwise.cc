@@ -5,8 +5,8 @@
 namespace sluice::operators {
 namespace {
 
-/// Of integers, a table with the result for each of the 256 values. Signed bytes are no operand of arithmetic, but a table may read those of
-/// an input, or make those of an output.
+/// For 8-bit values, a table holds the result for each of the 256 values. Arithmetic does not take i8, but a table may read an input of i8
+/// or make an output of i8.
 Status validate_table(const NodeCheck& check) {
   if (check.attributes<std::monostate>() == nullptr) return check.invalid("G2: the attributes are not the operator's");
   SLUICE_RETURN_IF_ERROR(check.operands(1, 1));

@@ -35,7 +35,7 @@ AxisRelations relate_table(const Graph& graph, const Node& node, std::size_t) no
   return axes;
 }
 
-/// Channels are rows of the table here: a lookup copies the one it asks for, and slices share the lookups.
+/// Channels are rows of the table here: each index copies one row, and slices share the indices.
 CostFeatures cost(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
   CostFeatures cost;
   cost.output_bytes = share_of(graph.tensor(node.outputs[0]).bytes().count(), extent.channels.size(), step_channels(graph, node));

@@ -58,7 +58,7 @@ class Search {
     wanted = wanted == kNobody ? guard : made_.common(wanted, guard);
   }
 
-  /// One truth value, there from the node that makes it (or the beginning of the run) to the Choose.
+  /// The condition must be one truth value that exists from the node that makes it (or the beginning of the run) to the Choose.
   bool can_guard(TensorId id) const noexcept {
     const model::Tensor& tensor = graph_.tensor(id);
     return tensor.dtype == DType::kBool && tensor.shape.element_count() == 1 && tensor.bounded == 0 && !tensor.weight.valid();

@@ -130,7 +130,7 @@ AxisRelations relate_pad(const Graph& graph, const Node& node, std::size_t input
   for (int axis = 0; axis < axes.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     if (a.before[i] == 0 && a.after[i] == 0) continue;
-    // What a mirror or an edge repeats lies elsewhere than where a window looks.
+    // Elements that a mirror or an edge repeats are not in the window that the output position would see.
     const bool repeats = a.mode != PadMode::kConstant && (a.before[i] > 0 || a.after[i] > 0);
     axes[axis] = repeats ? any() : moved_by(axis, -a.before[i], 1);
   }

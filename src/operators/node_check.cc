@@ -21,7 +21,7 @@ Status NodeCheck::epilogue() const {
   return integer() ? integer_activation() : Status{};
 }
 
-/// Of u8, what the range of the output can say; of i32 sums none.
+/// For u8, an activation that the output's range can express; for i32 sums, none.
 Status NodeCheck::integer_activation() const {
   const Function f = node_.epilogue.activation.function;
   const bool range = f == Function::kRelu || f == Function::kClip;
@@ -56,7 +56,7 @@ Status NodeCheck::integers(bool output_too) const {
 }
 
 Status NodeCheck::one_dtype() const {
-  // Scales may differ: bytes are moved, whatever they stand for, and a scale may be known of some of them only.
+  // Scales may differ: bytes are moved whatever they mean, and the scale of some may be unknown.
   const auto agrees = [&](TensorId id) { return graph_.tensor(id).dtype == output().dtype; };
   if (std::all_of(node_.inputs.begin(), node_.inputs.end(), agrees)) return {};
   return invalid("G2: inputs and output of an operator that moves values differ in type");

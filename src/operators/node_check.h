@@ -48,7 +48,7 @@ class NodeCheck {
   Status epilogue() const;
   /// Counts of inputs (without a residual) and weights.
   Status operands(std::size_t inputs, std::size_t weights) const;
-  /// What computes is f32.
+  /// Nodes that compute are f32.
   Status f32() const;
   /// The node is of the class int8.
   bool integer() const noexcept { return node_.numeric == NumericClass::kInt8; }
@@ -57,7 +57,7 @@ class NodeCheck {
   Status integers(bool output_too = true) const;
   /// f32, or of the class int8 u8.
   Status f32_or_integers() const { return integer() ? integers() : f32(); }
-  /// What moves values keeps their type, and their scale unless the output has none.
+  /// Nodes that move values keep their type, and their scale unless the output has none.
   Status one_dtype() const;
   Status residual() const;
   /// The output has the shape that inputs and attributes give it.
@@ -86,7 +86,7 @@ class NodeCheck {
 
  private:
   Status integer_activation() const;
-  /// Of the class int8, with inputs behind the values: a zero point, and perhaps a scale.
+  /// Checks a node of the class int8 that has, after the values, inputs for a zero point and perhaps a scale.
   Status run_time_products() const;
 
   const Graph& graph_;

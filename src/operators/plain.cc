@@ -1,5 +1,5 @@
-// The long tail: what holds of every plain operator. Types, shapes and arguments are proven where the operator is known: by its kernel,
-// which the planner and the executor ask (operators/generic.h).
+// The long tail: what holds of every plain operator. Types, shapes and arguments are checked by code that knows the operator: by its
+// kernel, which the planner and the executor ask (operators/generic.h).
 #include <bit>
 
 #include "src/operators/families.h"

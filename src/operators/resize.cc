@@ -34,7 +34,7 @@ Status validate(const Graph& graph, const Node& node) {
   return {};
 }
 
-/// The source of output o lies round o * in / out. Beside it: half a position for the centre of pixels, up to in / out and in / 10^5 for a
+/// The source of output o is near o * in / out. Added to that: half a position for the centre of pixels, up to in / out and in / 10^5 for a
 /// scale that does not quite give the output's extent, in * 2^-22 for single precision, and two for the neighbours.
 AxisRelation relate_axis(int axis, std::int64_t in, std::int64_t out) noexcept {
   if (in >= kMaxExtent / 64 || out >= kMaxExtent / 64) return any();

@@ -6,7 +6,7 @@
 namespace sluice::operators {
 namespace {
 
-/// Of an operator that was left out of this build: `validate_node` refuses its nodes before anybody asks more.
+/// Stands for an operator that was left out of this build: `validate_node` refuses its nodes before anything else is asked.
 constexpr OperatorDefinition kLeftOut = {};
 
 #define SLUICE_DEFINITION(name) (has_operator(static_cast<int>(model::OpKind::name)) ? &name : &kLeftOut)

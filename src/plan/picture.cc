@@ -140,7 +140,7 @@ class Picture {
     }
   }
 
-  /// What lies before the period's first step is drawn at its end: there the next run begins.
+  /// Times before the period's first step are drawn at its end, where the next run begins.
   void rectangle(const Buffer& buffer, StepRange life, const char* fill, const std::string& title) {
     if (life.begin < 0) rectangle(buffer, {steps_ + life.begin, std::min(steps_, steps_ + life.end)}, fill, title);
     life = {std::max<std::int64_t>(life.begin, 0), std::min(life.end, steps_)};

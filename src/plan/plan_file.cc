@@ -36,7 +36,7 @@ struct Prefix {
 };
 static_assert(sizeof(Prefix) == 32);
 
-/// A vector of structs, `make` of each item.
+/// Makes a FlatBuffers vector of structs, one `make(item)` each.
 template <class Struct, class Items, class Make>
 auto structs(flatbuffers::FlatBufferBuilder& builder, const Items& items, Make make) {
   return builder.CreateVectorOfStructs<Struct>(items.size(), [&](std::size_t i, Struct* out) { *out = make(items[i]); });

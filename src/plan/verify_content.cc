@@ -1,4 +1,4 @@
-// (I1) (I3) (I6): what lies in the buffers. Every byte that a step reads must hold the value that its tensor's maker wrote.
+// (I1) (I3) (I6): the contents of the buffers. Every byte that a step reads must hold the value that its tensor's maker wrote.
 //
 // The maker of a tensor's bytes is a step's node, or the caller for a graph input: such tensors are called *made*. The others are views:
 // outputs of Reshape, Concat and Slice nodes that have no step, whose bytes must be those of their inputs. A made tensor's bytes are needed
@@ -66,7 +66,7 @@ struct LastReads {
   }
   void add(const LastReads& reads) noexcept {
     add(reads.last, reads.node);
-    // Who the other was is not known: charging it to nobody can only make the rule stricter.
+    // It is not known which the other was; assuming none can only make the rule stricter.
     by_other = std::max(by_other, reads.by_other);
   }
 };

@@ -1,4 +1,4 @@
-// (I1) (I5) (I8): every weight that a step reads is in memory when it starts, and no wait can last for ever.
+// (I1) (I5) (I8): every weight that a step reads is in memory when it starts, and no wait can be endless.
 #include <algorithm>
 #include <vector>
 
@@ -11,7 +11,7 @@ Status check_lifetime(const Plan& plan, std::size_t k) {
   const Load& load = plan.loads[k];
   const Buffer& target = plan.buffer(load.target);
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
-  // A load that no step waits for would write whenever it liked.
+  // A load that no step waits for could write at any time.
   if (load.uses.empty()) return broken("load", k, "I5: no step uses it");
   if (load.gate > load.uses.begin) return broken("load", k, "I5: its gate lies behind its first use");
   if (load.gate < 0 && !load.streamed()) return broken("load", k, "I8: it is wrapped, but runs in the prologue only");
@@ -29,7 +29,7 @@ Status check_lifetime(const Plan& plan, std::size_t k) {
 
 Status check_payload(const Plan& plan, const model::Graph& graph, std::size_t k) {
   const Load& load = plan.loads[k];
-  // Stretches lie in rising order in the file (G5), so the first and the last say where all of them lie.
+  // Stretches are in rising order in the file (G5), so the first and the last bound all of them.
   const model::Stretch& first = graph.stretches[load.first_stretch];
   const model::Stretch& last = graph.stretches[load.first_stretch + load.stretch_count - 1];
   const auto end = checked_add(last.offset.count(), last.stored_size.count());

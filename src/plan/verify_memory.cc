@@ -33,7 +33,7 @@ Status check_offsets(const Plan& plan, const VerifyContext& context) {
   return {};
 }
 
-/// What a load that expands needs beside its raw bytes, so that none is written over one that is still to be decoded.
+/// The bytes that an expanding load needs besides its raw bytes, so that no byte overwrites one that is still to be decoded.
 Status check_expanding(const Plan& plan, const model::Graph& graph, std::size_t k) {
   constexpr std::uint64_t kBlock = 4096;  // of readers, whatever the plan's is
   const Load& load = plan.loads[k];
@@ -84,7 +84,7 @@ Status check_regions(const Plan& plan, const model::Graph& graph, const VerifyCo
   return {};
 }
 
-/// Buffers that live now, by offset. As long as they are disjoint, a new one can only meet its two neighbours.
+/// Buffers that live now, by offset. As long as they are disjoint, a new one can only overlap its two neighbours.
 class LiveSet {
  public:
   struct Occurrence {
@@ -115,8 +115,8 @@ struct Event {
 };
 
 /// The prologue and two periods in a row. Buffers that live in all of them are one occurrence; a wrapped one begins in the period before
-/// its own, and with the prologue when its own is that. Targets of prologue-only loads count in each: whatever meets one later meets it in
-/// the prologue too.
+/// its own, and with the prologue when its own is that. Targets of prologue-only loads count in each: a buffer that overlaps one later
+/// overlaps it in the prologue too.
 std::vector<Event> events_of(const Plan& plan) {
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
   std::vector<Event> events;

@@ -61,7 +61,7 @@ class PassingVerifier {
     return std::count_if(graph_.outputs.begin(), graph_.outputs.end(), [&](const model::Port& port) { return port.tensor == t; });
   }
 
-  /// What is handed over goes to the caller, under the name of an output, and to nobody else; what is spilled, to other nodes alone.
+  /// A tensor that is handed over goes only to the caller, under the name of an output; a spilled one goes only to other nodes.
   Status check_receiver(const PassingTensor& passing) const {
     const std::size_t t = passing.tensor.index();
     std::ptrdiff_t receivers = times_wanted(passing.tensor);
@@ -75,7 +75,7 @@ class PassingVerifier {
     return {};
   }
 
-  /// An output that is the tensor behind it but for its shape, and passes with it: blocks are of that one.
+  /// An output that only reshapes another tensor passes with that one: blocks belong to that one.
   Status check_shown(const PassingTensor& passing) const {
     const std::size_t t = passing.tensor.index();
     const TensorId made = graph_.node(maker_[t]).inputs[0];
@@ -90,7 +90,7 @@ class PassingVerifier {
     return {};
   }
 
-  /// In the scratch file each spilled tensor has its bytes for itself.
+  /// Each spilled tensor has bytes of its own in the scratch file.
   Status check_file() const {
     struct Extent {
       std::uint64_t begin, end;

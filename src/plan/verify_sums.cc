@@ -1,7 +1,7 @@
-// (I1) (I3) (I6): parts of sums. The parts of the same rows x channels follow each other in rising k, from 0 to the last product, without
-// gap or overlap, and in one buffer: a chain of additions has one order, which is that of the undivided step. From the first part to the
-// last the buffer is theirs alone: another chain may not begin there (here), and nothing else may lie there (memory: buffers that live at
-// one time are apart; content: no tensor lies in a buffer of sums; loads fill buffers of weights).
+// (I1) (I3) (I6): the steps of cut sums. The parts of the same rows x channels follow each other in rising k, from 0 to the last product,
+// without gap or overlap, and in one buffer: a chain of additions has one order, which is that of the undivided step. From the first part
+// to the last the buffer is theirs alone: another chain may not begin there (here), and nothing else may lie there (memory: buffers that
+// live at one time are apart; content: no tensor lies in a buffer of sums; loads fill buffers of weights).
 #include <optional>
 #include <vector>
 

@@ -103,13 +103,13 @@ inline bool same_bytes(const PlacedTensor& a, const PlacedTensor& b) noexcept {
          a.tensor->bytes() == b.tensor->bytes() && contiguous(a) && contiguous(b);
 }
 
-/// The same elements at the same places.
+/// Whether both have the same elements at the same positions.
 inline bool same_view(const PlacedTensor& a, const PlacedTensor& b) noexcept {
   if (a.tensor->shape != b.tensor->shape) return false;
   return part_of(a, b, {});
 }
 
-/// Have two views of one buffer no byte in common? May say no of views with unlike pitches that are disjoint all the same.
+/// Have two views of one buffer no byte in common? May return false for views with different pitches that are disjoint nevertheless.
 inline bool views_disjoint(const PlacedTensor& a, const PlacedTensor& b) noexcept {
   struct Grid {
     std::int64_t rows, pixels, bytes, row_span;
@@ -129,7 +129,7 @@ inline bool views_disjoint(const PlacedTensor& a, const PlacedTensor& b) noexcep
   if (distance >= span_x || -distance >= span_y) return true;
   const bool many_rows = x.rows > 1 || y.rows > 1;
   const bool many_pixels = x.pixels > 1 || y.pixels > 1;
-  // One grid for both, or no proof.
+  // Proves something only if both have the same grid.
   if (x.rows > 1 && y.rows > 1 && a.placement->row_pitch != b.placement->row_pitch) return false;
   if (x.pixels > 1 && y.pixels > 1 && a.placement->pixel_pitch != b.placement->pixel_pitch) return false;
   if (many_rows && (x.row_span > row_pitch || y.row_span > row_pitch)) return false;

@@ -53,7 +53,7 @@ class SearchRound {
   }
 
  private:
-  /// A thread of its own has nobody above it to catch: what it could not get, `run` says.
+  /// No caller can catch exceptions of this thread: `run` reports a failed allocation.
   void take_rules() noexcept {
     if (!or_out_of_memory("placement", [this]() -> Status { return take_rules_in_turn(), Status(); })) memory_sufficed_ = false;
   }
@@ -109,7 +109,7 @@ class Placer {
   bool try_cheap_rules() {
     const auto overlaps = Overlaps::find(rectangles_, columns_, kMostPairs);
     if (!overlaps) return keep(place_as_time_passes(rectangles_), PlacedBy::kTimeOrder);
-    // As measured: a rule looks at each neighbour once; a best fit sorts them.
+    // Costs as measured: a rule looks at each neighbour once; a best fit sorts them.
     constexpr std::uint64_t kSorted = 4;
     const std::uint64_t pass = rectangles_.size() * kSorted + overlaps->count();
     best_.work += pass;

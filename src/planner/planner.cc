@@ -42,7 +42,7 @@ struct Problems {
   std::vector<Rung> ladder;  // bands for memory
 };
 
-/// What passes with these kernels before anything is spilled.
+/// The tensors without a buffer, with these kernels, before anything is spilled.
 PassingKinds passing_of(const model::Graph& graph, const KernelChoice& kernels, const PlanRequest& request) {
   return request.hand_over_outputs ? handed_over(graph, kernels) : PassingKinds(graph.tensors.size(), Passing::Kind::kStays);
 }
@@ -201,7 +201,7 @@ std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
   return 10'000 + request.search_ms * 200;
 }
 
-/// Begun with bands for time, or with none where that ends lower: what is there already bounds what regions may still cost.
+/// Begins with bands for time, or with none if that ends lower: the bands that exist already count in what regions may cost.
 std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
                             std::uint64_t work) {
   const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead, work};
@@ -227,7 +227,7 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   return problems;
 }
 
-/// A rung of the ladder, to be planned.
+/// A partition of the ladder, to be planned.
 struct Lean {
   Problem problem;
   Planning planning;
@@ -260,7 +260,7 @@ struct Contenders {
     }
   }
 
-  /// What fits the least capacity fits every larger one.
+  /// A plan that fits the least capacity fits every larger one.
   std::uint64_t least() const noexcept { return last ? std::min(fast.least.bytes(), last->planning.least.bytes()) : fast.least.bytes(); }
 
   /// The best plan's problem and search, at a capacity that is not below the least.
@@ -298,7 +298,7 @@ Result<plan::Plan> choose_and_verify(const model::Graph& graph, const profiler::
   const plan::VerifyContext context{file_size_of(graph), request.model_hash, kernels::kReadTail, request.outside};
   if (const Status proven = plan::verify(plan, graph, context); !proven) {
     Error error = proven.error();
-    // The planner's fault: planning again would end the same way.
+    // This is a fault of the planner: planning again would fail in the same way.
     if (error.code != ErrorCode::kOutOfMemory) error.code = ErrorCode::kInternal;
     return fail(error);
   }

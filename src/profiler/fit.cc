@@ -89,7 +89,7 @@ class Field {
   Eigen::MatrixXd inverse_;
 };
 
-/// Of the measured times themselves, as a share of what the field varies by: two measurements of one shape differ by a hundredth or two.
+/// Noise of the measured times, as a share of the field's variance: two measurements of one shape differ by one or two per cent.
 constexpr double kUsualNoise = 0.05;
 
 /// Noise and scales with the least sum of squares, from coarse to fine: one scale for all features, then each by itself.

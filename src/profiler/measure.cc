@@ -87,7 +87,7 @@ class Measurement {
     return {};
   }
 
-  /// Of all direct convolutions the one with the most work.
+  /// The direct convolution with the most work.
   static StepTimer::Request busy_request(const model::Graph& graph) {
     const model::Node* busy = nullptr;
     for (const model::Node& node : graph.nodes)

@@ -59,7 +59,7 @@ T integer(const Json& json) {
   return static_cast<T>(json.get<std::uint64_t>());
 }
 
-/// As many digits as a measurement has: the file stays small.
+/// Writes as many digits as a measurement has, so that the file stays small.
 double rounded(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.5g", value);
@@ -72,7 +72,7 @@ Json json_of_numbers(const Numbers& numbers) {
   return array;
 }
 
-/// Of each sample: flops, bytes of input, output and weights, the shape, seconds, weight, bytes of its run.
+/// Writes for each sample: flops, bytes of input, output and weights, the shape, seconds, weight, bytes of its run.
 Json json_of(const DeviceProfile& profile, const UsedKernel& used) {
   const kernels::KernelDescriptor* const kernel = kernels::find_kernel(used.kernel);
   Json samples = Json::array();
@@ -164,7 +164,7 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   if (profile.threads < 1) throw Mistake{"is no device profile: it is of no thread"};
   profile.step_overhead_seconds = positive(json.at("step_overhead_seconds"));
   profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
-  // Of a profile that was written before there was such a thing: assumed.
+  // Assumed for a profile that was written before this was measured.
   if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
   if (json.contains("copies_views")) profile.copies_views = json.at("copies_views").get<bool>();
   profile.load_start_seconds = positive(json.at("load_start_seconds"));
@@ -268,7 +268,7 @@ std::vector<std::string> pieces_of_profile(const DeviceProfile& profile) {
 }
 
 Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::string_view subject) {
-  // A device's console may say something before the profile that it prints, and behind it.
+  // A device's console may print other text before the profile and after it.
   const std::size_t first = text.find('{'), last = text.rfind('}');
   const bool framed = first != std::string_view::npos && last != std::string_view::npos && first < last;
   try {

@@ -77,7 +77,7 @@ class ReadStream {
     // `sum` is used, so that the checking is done.
     return static_cast<double>(bytes + (sum == 1 ? 1 : 0)) / seconds_since(start);
   }
-  /// Where the next stream goes on, so that no cache of the disk serves it.
+  /// The offset at which the next stream begins, so that no cache of the disk serves it.
   std::uint64_t next() const noexcept { return next_; }
 
  private:

@@ -20,7 +20,7 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 /// How long a thread takes to wake when another one advances the lane that it waits for: the median of many.
 double measure_waking();
 
-/// A file read and checked as a loader does, on a thread of its own: pieces of one size, so many at a time.
+/// Reads and checks a file as a loader does, on a thread of its own, with requests of one size, so many at a time.
 struct Reading {
   const std::string& file;
   std::uint64_t piece_bytes;

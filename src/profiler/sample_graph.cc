@@ -113,7 +113,7 @@ class Builder {
     return graph_.nodes.back();
   }
 
-  /// With a bias and, as in most networks, an activation.
+  /// Adds a bias and, as in most networks, an activation.
   void add_weighted(model::Node& node, model::WeightLayout layout, const Shape& shape, std::int64_t outputs, std::int64_t depth) {
     const std::int64_t panels = model::panel_count(outputs, model::outputs_per_group(node));
     node.weights = {weight(layout, shape, panels, depth * model::kPanelLanes), plain(panels * model::kPanelLanes)};
@@ -332,7 +332,7 @@ class Builder {
     }
   }
 
-  /// Where bytes begin and end.
+  /// Adds the nodes where 8-bit values begin and end.
   void borders_of_integers(const Shape& shape) {
     model::Node& begin = add(OpKind::kQuantize, {tensor(shape)}, shape);
     begin.numeric = model::NumericClass::kInt8;

@@ -23,7 +23,7 @@ constexpr std::size_t kDrawn = 5;  // candidates of which the least known is tak
 constexpr std::size_t kStepsOfTurn = 20;
 constexpr std::size_t kComings = 3;
 constexpr std::size_t kBetweenKeeps = 50;
-constexpr double kLongestStep = 0.012;  // seconds, by assumed rates: what takes longer goes by rates alone
+constexpr double kLongestStep = 0.012;  // seconds, by assumed rates: longer steps are priced by rates alone
 
 bool same(const StepWork& a, const StepWork& b) noexcept {
   return a.cost.flops == b.cost.flops && a.cost.input_bytes == b.cost.input_bytes && a.cost.output_bytes == b.cost.output_bytes &&
@@ -44,7 +44,7 @@ double distance(const StepWork& a, const StepWork& b) noexcept {
 
 /// The part of the corpus' time that a step counts for: nets are mostly f32 convolutions and dense layers, and the corpus has a layer of
 /// each other kind for every few of them. What only the first run does counts least. Depthwise layers and pools count more than by their
-/// time: how long they take goes by how their channels, windows and rows fall together, which takes many samples to learn (with 11 and 14
+/// time: their time depends on combinations of channels, windows and rows, which takes many samples to learn (with 11 and 14
 /// samples, nets' depthwise layers were predicted 30 % too low, pools by half).
 double usual_share(const Candidate& candidate) noexcept {
   const model::Node& node = candidate.request.node;
@@ -177,7 +177,7 @@ void Sampler::take_known() {
   }
 }
 
-/// One after another goes to the kernel that has least for its share. First of all each gets a few.
+/// One after another goes to the kernel that has least for its share. First each kernel gets a few.
 void Sampler::set_quotas() {
   std::size_t given = profile_.samples.size() + required_.size();
   for (auto& [kernel, kind] : kinds_) kind.quota = kind.chosen;
@@ -208,7 +208,7 @@ double Sampler::drawn() noexcept {
   return static_cast<double>(state_ >> 11) * 0x1p-53;
 }
 
-/// Of a net: as likely twice as large as half.
+/// Draws the bytes that a run of a net touches: twice as many are as likely as half as many.
 std::uint64_t Sampler::drawn_run_bytes() noexcept {
   return static_cast<std::uint64_t>(kLeastRunBytes * std::pow(static_cast<double>(kMostRunBytes) / kLeastRunBytes, drawn()));
 }
@@ -258,7 +258,7 @@ std::vector<const Candidate*> Sampler::least_known(const UsedKernel& kernel, Kin
   return chosen;
 }
 
-/// Makes turns of these, and measures each once.
+/// Makes rounds of these, and measures each once.
 Status Sampler::measure(std::vector<const Candidate*> chosen) {
   std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
     const auto fa = family_of(*a), fb = family_of(*b);
@@ -267,7 +267,7 @@ Status Sampler::measure(std::vector<const Candidate*> chosen) {
   for (auto first = chosen.begin(); first != chosen.end();) {
     const auto last = std::find_if(first, chosen.end(), [&](const Candidate* c) { return family_of(*c) != family_of(**first); });
     const auto count = static_cast<std::size_t>(last - first), turns = (count + kStepsOfTurn - 1) / kStepsOfTurn;
-    // Two turns of neighbouring sizes share their steps: so neither size nor run says what the other is.
+    // Two rounds of neighbouring sizes share their steps, so that the size of a step does not determine the size of the run.
     for (std::size_t t = 0; t < turns; ++t) {
       const std::size_t pair = t / 2 * 2, sharing = std::min<std::size_t>(2, turns - pair);
       std::vector<const Candidate*> steps;
@@ -280,7 +280,7 @@ Status Sampler::measure(std::vector<const Candidate*> chosen) {
   return {};
 }
 
-/// Time is shared evenly by what is to come.
+/// The remaining time is divided evenly among the remaining measurements.
 Result<StepTimer::TimedTurn> Sampler::time(const StepTimer::Turn& turn) {
   // What a measurement of full length has, where fewer turns than that are known yet.
   const std::size_t usual = 3 * std::min(options_.most, std::size_t{600}) / (2 * kStepsOfTurn);
@@ -293,7 +293,7 @@ Result<StepTimer::TimedTurn> Sampler::time(const StepTimer::Turn& turn) {
 Status Sampler::measure_first(std::span<const Candidate* const> steps) {
   if (full() || steps.empty()) return {};
   if (options_.progress != nullptr) options_.progress(options_.progress_context, profile_.samples.size(), options_.most);
-  // Sizes of runs lie evenly, whatever how many there are: each next one is a golden section further on.
+  // Sizes of runs are evenly spread, however many there are: each next one is a golden section further on.
   run_share_ += 0.618034;
   run_share_ -= std::floor(run_share_);
   PlannedTurn planned;

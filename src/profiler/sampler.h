@@ -2,11 +2,11 @@
 //
 //     candidates (all steps of the corpus, whole and cut)
 //       --each kernel's quota: half of it far apart, then of a few drawn ones the least known by the field of fit.h-->  chosen steps
-//       --by family and size, some 20 at a time-->  turns, each in a run of a size of its own  --each three times, at other moments-->  samples
+// --by family and size, some 20 at a time--> turns, each in a run of a size of its own --each three times, at other moments--> samples
 //
 // A kernel's quota goes by the root of its share of a network's time, and each has a few: what is rare starves nobody and is not starved.
 // Neighbours of the machine change their minds within seconds: so a turn comes again when all others have come, and the middle counts.
-// Measured test networks have no part in it.
+// Test networks are not used for it.
 //
 // Invariants: no step is measured twice; never more than MeasureOptions::most; the same corpus, limits and times give the same choices.
 #pragma once

@@ -30,7 +30,7 @@ class Corpus {
   std::int64_t one_of(const std::array<std::int64_t, kCount>& values) noexcept {
     return values[below(kCount)];
   }
-  /// Nets are widened by any factor; most then round to 8 channels, some to none.
+  /// Nets are widened by any factor; most then round channels to a multiple of 8, some do not round.
   std::int64_t channels(double wanted) noexcept {
     const std::int64_t step = granule_;
     return std::max<std::int64_t>(step, static_cast<std::int64_t>(std::lround(wanted / static_cast<double>(step))) * step);

@@ -26,12 +26,12 @@ struct StepTimer::Call {
   std::byte* workspace = nullptr;
   kernels::ResolvedCall resolved;
 
-  /// What it needs beside weights, each on a cache line of its own.
+  /// The memory that it needs besides weights, each part on a cache line of its own.
   struct Rooms {
     std::uint64_t inputs = 0, outputs = 0, workspace = 0, derived = 0;
   };
   Rooms rooms() const;
-  /// Where these begin. Resolves the call.
+  /// The addresses at which these rooms begin.
   struct Places {
     std::byte* inputs;
     std::byte* outputs;

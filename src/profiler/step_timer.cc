@@ -18,10 +18,10 @@ constexpr double kLongEnough = 0.03;  // seconds of runs that make a sample
 constexpr double kTooLong = 0.3;
 constexpr double kBetweenAnchors = 0.05;
 constexpr std::size_t kLeastRuns = 5;
-constexpr std::size_t kMostRuns = 300;  // of steps so short that asking for the time takes as long
+constexpr std::size_t kMostRuns = 300;  // for steps that are so short that reading the clock takes as long
 constexpr int kAnchorRuns = 3;
 
-/// Of the calling thread.
+/// CPU time of the calling thread.
 double cpu_seconds() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -8,7 +8,7 @@
 // half a millisecond then come out half as long, or large ones a quarter longer where weights are made to come from memory.
 //
 // A machine that others share is slower by half for minutes. So an anchor, always the same step, is timed before and after every 50 ms of
-// runs, and times are told in its units beside seconds: what slows both cancels out.
+// runs, and times are also expressed in its units: a slowdown of both cancels out.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,9 @@
 namespace sluice::profiler {
 
 struct TimedStep {
-  kernels::StepExtent extent;  // of what was run: channels are cut where the whole weight is larger than the ring
+  kernels::StepExtent extent;  // the part that was run: channels are cut if the whole weight is larger than the ring
   double seconds = 0;
-  double anchors = 0;  // seconds by those of the anchor beside it; seconds where there is none
+  double anchors = 0;  // seconds over those of the anchor; plain seconds without an anchor
 };
 
 class StepTimer {
@@ -48,11 +48,11 @@ class StepTimer {
     double share = 1;
     double share_of_rows = 1;
   };
-  /// Makes a step the anchor. What the request refers to outlives the timer. Errors: kOutOfMemory.
+  /// Makes a step the anchor. The objects that the request refers to must outlive the timer. Errors: kOutOfMemory.
   Status set_anchor(const Request& request);
-  /// Seconds of an anchor now, the least of a few runs; 1 where there is none.
+  /// Seconds of an anchor now, the minimum of a few runs; 1 without an anchor.
   double time_anchor();
-  /// The mean of the times but for the longest tenth. Nothing when the weights are larger than the ring however they are
+  /// The mean of the times without the longest tenth. Nothing when the weights are larger than the ring however they are
   /// cut. Errors: kOutOfMemory.
   Result<std::optional<TimedStep>> time(const Request& request);
 
@@ -65,10 +65,10 @@ class StepTimer {
     std::vector<std::optional<TimedStep>> steps;  // nothing for one whose weights are larger than the ring
     std::uint64_t run_bytes = 0;                  // what the steps touched, which may have to be more than was asked for
   };
-  /// For about so many seconds, but a few passes at least. Of each step the middle time of its passes. Errors: kOutOfMemory.
+  /// Runs for about so many seconds, but a few passes at least, and gives each step's median time. Errors: kOutOfMemory.
   Result<TimedTurn> time_in_turn(const Turn& turn, double seconds);
 
-  /// The same step while a file is read beside it. Errors: those of both.
+  /// Times the same step while a file is being read. Errors: those of both.
   Result<Together> time_beside_reads(const Request& request, const Reading& reading);
   /// What it costs to share a call among the threads: the median time of one whose tasks do nothing but write where another thread wrote
   /// in the call before. 0 of one thread.
@@ -81,7 +81,7 @@ class StepTimer {
   struct Call;
   struct Anchor;
   class TurnRun;
-  /// Where in the ring the next weights lie: round and round in its first `end` bytes.
+  /// The offset of the next weights: they go round and round in the first `end` bytes of the ring.
   struct RingPlace {
     std::uint64_t at = 0;
     std::uint64_t end = kMostRunBytes;

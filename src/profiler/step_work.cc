@@ -59,7 +59,7 @@ struct Asked {
   }
 };
 
-/// What multiplies by panels, and attention.
+/// Kernels that multiply by panels, and attention.
 void add_products(const Asked& asked, StepWork& work) noexcept {
   if (asked.node.op == OpKind::kConv || asked.node.op == OpKind::kConvTranspose) {
     if (const auto* conv = asked.as<operators::ConvolutionParameters>()) add_convolution(*conv, work.shape);
@@ -81,7 +81,7 @@ void add_products(const Asked& asked, StepWork& work) noexcept {
   }
 }
 
-/// What works value by value, or moves values.
+/// Kernels that work value by value or move values.
 void add_elements(const Asked& asked, StepWork& work) noexcept {
   const int rank = asked.graph.tensor(asked.node.outputs[0]).shape.rank();
   if (asked.node.op == OpKind::kUnary) {

@@ -31,7 +31,7 @@ struct Line {
   double at(double there) const noexcept { return scale + tilt * there; }
 };
 
-/// The line through all ratios of a kind; level where they lie close together.
+/// The line through all ratios of a kind; level if their times are close together.
 Line line_through(const std::vector<Ratio>& ratios) {
   constexpr double kApart = 1;  // a factor of e
   constexpr double kSteepest = 0.15;
@@ -79,7 +79,7 @@ class Transfer {
     return step_seconds(profile_, candidate.kernel, candidate.request.node, work) - profile_.step_overhead_seconds;
   }
 
-  /// Of kernels that the other profile knows, steps as they are whole.
+  /// Whole, uncut steps of the kernels that the other profile knows.
   void group(const std::vector<Candidate>& candidates) {
     for (const Candidate& candidate : candidates) {
       const KernelRates* const rates = detail::rates_of(profile_, candidate.kernel, candidate.kernel.variant);
@@ -111,7 +111,7 @@ class Transfer {
     }
   }
 
-  /// All of them in one turn.
+  /// Measures all of them in one round.
   Status measure(StepTimer& timer) {
     constexpr double kSeconds = 1.5;
     StepTimer::Turn turn{{}, kRunBytes};

@@ -1,4 +1,4 @@
-// Steps in turn (step_timer.h).
+// Times steps in rounds (step_timer.h).
 //
 // Step i reads what step i - 1 has written where that is of the right size; else a writer writes it, right before the step, and is not
 // timed. Kernels may branch on values, so what it writes never repeats. A step without weights mostly follows one with weights, which have
@@ -108,7 +108,7 @@ class StepTimer::TurnRun {
   struct Step {
     Call call;
     std::byte* inputs;
-    std::int64_t input_bytes;  // that a net would have written
+    std::int64_t input_bytes;  // bytes that a net would have written before
     bool written;              // by the step before
     std::vector<double> chunk, seconds, anchors;
 
@@ -156,7 +156,7 @@ class StepTimer::TurnRun {
     return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth);
   }
 
-  /// As many bytes of weights as come next.
+  /// Reads the weights that come next, `bytes` of them.
   void read_ring(std::uint64_t bytes) {
     constexpr std::uint64_t kLine = 64;
     std::uint64_t sum = 0;

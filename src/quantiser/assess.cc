@@ -11,7 +11,7 @@ void Noise::add(std::span<const float> wanted, std::span<const float> found) noe
     const double value = wanted[i], difference = value - static_cast<double>(found[i]);
     if (!std::isfinite(value)) continue;
     signal += value * value;
-    // What is no number any more is wrong by all that it should be, and by more than nothing.
+    // A value that became NaN counts as wrong by its whole size, and by more than 0.
     error += std::isfinite(difference) ? difference * difference : std::max(value * value, 1.0);
   }
 }

@@ -1,4 +1,4 @@
-// How far the integers are from the floats: signal to noise of tensors, and where the largest values of the outputs stand.
+// Measures how far the integers are from the floats: signal to noise of tensors, and the indices of the outputs' largest values.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Noise {
   double decibels() const noexcept;
 };
 
-/// Rows of classes: how often two tensors have the largest value at one place. The class axis is 1 of images, else the last.
+/// Rows of classes: how often two tensors have the largest value at the same index. The class axis is 1 of images, else the last.
 class Agreement {
  public:
   void show(const Shape& shape);
-  /// Tensors come whole, in order, piece by piece.
+  /// Tensors come one after the other, each complete, in parts.
   void add(std::int64_t first, std::span<const float> wanted, std::span<const float> found);
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t agreeing() const noexcept { return agreeing_; }

@@ -26,7 +26,7 @@ struct Sums {
     const double count = weight[end] - weight[begin];
     return count > 0 ? (first[end] - first[begin]) / count : 0;
   }
-  /// Of the values [begin, end) as their mean.
+  /// The squared error of replacing the values [begin, end) by their mean.
   double error(std::size_t begin, std::size_t end) const noexcept {
     const double count = weight[end] - weight[begin], sum = first[end] - first[begin];
     return count > 0 ? std::max(second[end] - second[begin] - sum * sum / count, 0.0) : 0;

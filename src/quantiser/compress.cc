@@ -48,7 +48,7 @@ Lines lines_of(const Unit& unit, const Constant& weight) {
   return lines;
 }
 
-/// Values of lines where the weight has them.
+/// Returns the values of the matrix to their positions in the weight.
 template <class T, class Values>
 std::vector<T> weight_of(const Unit& unit, const Shape& shape, const Values& lines) {
   const WeightRows rows(unit, shape);
@@ -148,7 +148,7 @@ class Compressor {
     layer.means = std::move(inputs.means);
   }
 
-  /// With `smaller`: the form of each layer.
+  /// Used with `smaller`: the form of each layer.
   Status choose() {
     if (options_.smaller == 0) return {};
     std::vector<std::vector<Form>> forms;
@@ -194,7 +194,7 @@ class Compressor {
     }
   }
 
-  /// As many layers at a time as what is kept of their inputs leaves room for.
+  /// Takes as many layers at a time as there is memory for what is kept of their inputs.
   Status shrink_all() {
     for (std::size_t first = 0; first < order_.size();) {
       std::size_t end = first;
@@ -290,7 +290,7 @@ class Compressor {
     return before.back().outputs[0];
   }
 
-  /// With what the new weights take from the outputs on average.
+  /// The bias, corrected by what the new weights take from the outputs on average.
   std::string_view corrected_bias(Editor& changed, const Unit& unit, const Layer& layer) const {
     const Constant& given = *editor_.constant(unit.bias);
     std::vector<float> values(static_cast<std::size_t>(given.elements()));

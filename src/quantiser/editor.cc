@@ -27,7 +27,7 @@ float real_of(const OnnxNode& node, std::string_view name, float otherwise) {
 
 Editor::Editor(OnnxGraph graph) : graph_(std::move(graph)) {
   lift_constants();
-  // What gives nothing is not computed, as the importer has it too; whoever looks at a node's first output finds one.
+  // Nodes without outputs are dropped, as the importer does too, so that every node has a first output.
   std::erase_if(graph_.nodes, [](const OnnxNode& node) {
     return std::all_of(node.outputs.begin(), node.outputs.end(), [](std::string_view output) { return output.empty(); });
   });

@@ -1,4 +1,4 @@
-// An ONNX graph that is being changed: who makes and who reads each value, constants by name, new names.
+// Edits an ONNX graph: maker and readers of each value, constants by name, new names.
 //
 // Invariants: names are views of the file or of texts that are kept here (the editor outlives graphs that are copied from it); the index is
 // that of the last `reindex`.
@@ -38,10 +38,10 @@ class Editor {
   const std::vector<std::size_t>& readers(std::string_view value) const;
   /// Is it an output of the graph, or read by a body?
   bool read_outside(std::string_view value) const { return outside_.contains(value); }
-  /// The one node that reads a value; kNone: several, or somebody outside.
+  /// The only node that reads a value; kNone: several, or a reader outside the graph.
   std::size_t single_reader(std::string_view value) const;
 
-  /// Null where the value is none, or of a kind that cannot be used.
+  /// Null if the value is not a constant, or of a kind that cannot be used.
   const Constant* constant(std::string_view name) const;
   /// Adds an initialiser under a new name like `base`, and returns the name.
   std::string_view add_constant(const std::string& base, Constant value);
@@ -50,7 +50,7 @@ class Editor {
 
   /// After nodes or initialisers were changed.
   void reindex();
-  /// Takes out nodes that are marked by an empty operator, and initialisers that nobody reads.
+  /// Removes nodes that are marked by an empty operator, and initialisers without readers.
   void sweep();
 
  private:

@@ -1,4 +1,4 @@
-// A batch norm behind a convolution becomes part of it: its integers are then those of what the next layer reads.
+// A batch norm after a convolution becomes part of it, so that the convolution's integers are those that the next layer reads.
 #pragma once
 
 #include "src/quantiser/editor.h"

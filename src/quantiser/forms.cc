@@ -33,7 +33,7 @@ std::vector<std::size_t> hull_of(const std::vector<Form>& forms) {
   return hull;
 }
 
-/// What is left of the bytes goes to the layers whose noise it lowers the most.
+/// The remaining bytes go to the layers whose noise they lower the most.
 void spend(std::span<const std::vector<Form>> layers, std::vector<std::size_t>& chosen, double left) {
   for (;;) {
     double most = 0;

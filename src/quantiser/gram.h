@@ -24,7 +24,7 @@ struct Statistics {
 
 class Gram {
  public:
-  /// Of a layer of one group; `weight`: its shape.
+  /// Takes a layer of one group; `weight` is its shape.
   Gram(const Editor& editor, const Unit& unit, const Shape& weight);
 
   /// Values that an output sums.

@@ -11,7 +11,7 @@ namespace sluice::quantiser {
 namespace {
 
 constexpr float kMostWeight = 127;
-/// Of a bias in units of its scale: sums of products come on top and stay within 32 bits.
+/// The largest bias in units of its scale: sums of products are added to it and must stay within 32 bits.
 constexpr float kMostBias = 1 << 30;
 
 struct LayerIntegers {
@@ -161,7 +161,7 @@ void tie_ranges(const Editor& editor, const std::vector<Unit>& units, Activation
   for (const Unit& unit : units) {
     if (unit.kind != Unit::Kind::kMovement || !activations.contains(unit.output)) continue;
     for (const std::string_view input : unit.inputs) {
-      // Of several inputs, one that others read too keeps a scale of its own.
+      // Among several inputs, one that other nodes read too keeps a scale of its own.
       if (unit.inputs.size() > 1 && editor.single_reader(input) == Editor::kNone) continue;
       if (root(input) != root(unit.output)) parent[root(input)] = root(unit.output);
     }

@@ -15,7 +15,7 @@
 
 namespace sluice::quantiser {
 
-/// Of each activation: its range, and the mean of each channel where a layer with weights reads it.
+/// For each activation: its range, and the mean of each channel if a layer with weights reads it.
 struct Activation {
   Range range;
   std::vector<double> means;

@@ -1,5 +1,5 @@
-// What graphs with rounded tensors are made of: constants of their own bytes, QuantizeLinear and DequantizeLinear nodes, and how the values
-// of one output lie in a weight.
+// Parts of graphs with quantised tensors: constants with bytes of their own, QuantizeLinear and DequantizeLinear nodes, and the positions
+// of one output's values in a weight.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Constant constant_of(DType dtype, const Shape& shape, const std::vector<T>& valu
 /// A QuantizeLinear or DequantizeLinear node; its output has a new name like `base`. `axis` below 0: one scale for all.
 OnnxNode linear_node(Editor& editor, const std::string& base, std::string_view op, std::vector<std::string_view> inputs, std::int64_t axis);
 
-/// How the values of an output channel lie in a dense weight: output n's value k is element n * row_step + k * step.
+/// The positions of an output channel's values in a dense weight: output n's value k is element n * row_step + k * step.
 struct WeightRows {
   std::int64_t count, length, row_step, step, taps;
 

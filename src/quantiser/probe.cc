@@ -22,7 +22,7 @@ OnnxGraph with_outputs(const OnnxGraph& graph, std::span<const std::string_view>
   return made;
 }
 
-/// Exact sums, weights as they are: what is observed are the model's own values.
+/// Sums are exact and weights unchanged, so that the model's own values are observed.
 importer::ConvertOptions plain_options(const importer::ConvertOptions& given) {
   importer::ConvertOptions options;
   options.dims = given.dims;

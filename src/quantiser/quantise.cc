@@ -22,7 +22,7 @@ using importer::OnnxPort;
 
 bool is_layer(const Unit& unit) noexcept { return unit.kind == Unit::Kind::kWeighted; }
 
-/// What the data shows of one activation.
+/// Statistics of one activation over the data.
 struct Seen {
   Histogram histogram;
   std::vector<double> sums;  // by channel; empty: no layer with weights reads it
@@ -35,7 +35,7 @@ struct Seen {
     if (sums.empty()) return;
     const auto channels = static_cast<std::int64_t>(sums.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isfinite(values[i])) continue;  // one of them would be the mean of its channel, and the bias of every layer behind it
+      if (!std::isfinite(values[i])) continue;  // one of them would spoil the mean of its channel, and the bias of every layer after it
       const auto channel = static_cast<std::size_t>((first + static_cast<std::int64_t>(i)) / inner % channels);
       sums[channel] += values[i];
       most[channel] = std::max(most[channel], std::abs(values[i]));
@@ -77,7 +77,7 @@ class Quantiser {
     return fail(ErrorCode::kUnsupported, settings_.onnx_path, "the file cannot be quantised; the report says why");
   }
 
-  /// What converting for a look inside found wrong is what is wrong with the file.
+  /// Errors of converting the probe are errors of the file.
   Status name_problems(Status status) {
     if (!status) report_.problems = scratch_.problems;
     return status;
@@ -179,7 +179,7 @@ class Quantiser {
     double noise_db = -std::numeric_limits<double>::infinity();
   };
 
-  /// Of those that the options leave.
+  /// The best of the methods that the options allow.
   Result<Choice> best_method() {
     Choice best;
     for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError}) {
@@ -277,7 +277,7 @@ class Quantiser {
       bytes.names.push_back(rounded == integers.dequantised.end() ? unit.output : rounded->second);
     }
     const std::size_t layers = floats.names.size();
-    std::vector<std::size_t> outputs;  // places of `floats`; the last layer often makes one
+    std::vector<std::size_t> outputs;  // indices into `floats`; the last layer often makes one of them
     for (const std::string_view output : output_names()) {
       const auto found = std::find(floats.names.begin(), floats.names.end(), output);
       outputs.push_back(static_cast<std::size_t>(found - floats.names.begin()));

@@ -70,7 +70,7 @@ Range Histogram::range(Method method, double percentile) const {
   return {lowest_, highest_};
 }
 
-/// Half of what is cut lies at each end; all of it where values have one sign.
+/// Half of the clipped values are at each end; all at one end if values have one sign.
 Range Histogram::cut(double percentile) const {
   const bool two_ends = lowest_ < 0 && highest_ > 0;
   const double most = static_cast<double>(count_) * (1.0 - percentile / 100.0) / (two_ends ? 2.0 : 1.0);
@@ -87,7 +87,7 @@ Range Histogram::cut(double percentile) const {
   return {std::min(0.0f, std::max(lowest_, end(0, 1))), std::max(0.0f, std::min(highest_, end(kBins - 1, -1)))};
 }
 
-/// Of rounding inside, evenly spread over a step, and of cutting outside.
+/// The squared error of rounding inside, evenly spread over a step, and of clipping outside.
 double Histogram::error_of(const Range& range) const noexcept {
   const double step = range.scale();
   double error = 0;
@@ -99,7 +99,7 @@ double Histogram::error_of(const Range& range) const noexcept {
   return error;
 }
 
-/// Each end in turn moves through shares of what it is at most; more rounds find nothing better.
+/// Each end alternately moves through shares of its maximum; more rounds find nothing better.
 Range Histogram::least_error() const {
   constexpr int kShares = 100, kRounds = 2;
   const Range whole{lowest_, highest_};

@@ -1,7 +1,7 @@
 // What was seen of an activation, and the range of bytes that follows from it.
 //
 // A histogram over an interval that doubles when a value falls outside: bins are added in pairs then, so that any number of values takes
-// the same memory and one pass. Zeros are counted apart: a byte stands for them exactly, and behind a Relu they are half of all.
+// the same memory and one pass. Zeros are counted apart: a byte represents them exactly, and after a Relu they are half of all values.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace sluice::quantiser {
 
-/// What 256 bytes stand for: low <= 0 <= high.
+/// The range that 256 bytes represent: low <= 0 <= high.
 struct Range {
   float low = 0;
   float high = 0;

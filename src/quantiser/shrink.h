@@ -15,7 +15,7 @@
 
 namespace sluice::quantiser {
 
-/// One line an output.
+/// One line for each output.
 using Lines = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 struct Shrinking {
@@ -33,7 +33,8 @@ struct Shrunk {
   double signal = 0, error = 0;                                                       // of the outputs over the data, without the bias
 };
 
-/// What making up for losses takes at most, beside the weights: the products, twice as they are finished (Gram::take), once more in doubles.
+/// The most memory that compensation takes besides the weights: the products, twice as they are finished (Gram::take), once more in
+/// doubles.
 constexpr std::uint64_t bytes_of_compensation(std::int64_t length) noexcept {
   return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(length) * (2 * sizeof(float) + sizeof(double));
 }

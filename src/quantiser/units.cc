@@ -178,7 +178,7 @@ class Finder {
     return mode == nullptr ? "nearest" : mode->s;
   }
 
-  /// What is no layer goes, until all that is left reads units and is read by units.
+  /// Removes nodes that are not layers until all that are left read units and are read by units.
   void drop_between_floats() {
     for (bool changed = true; changed;) {
       std::map<std::size_t, const Unit*> by_first;

@@ -22,9 +22,9 @@ struct Unit {
   std::vector<std::string_view> inputs;  // activations
   std::string_view output;
   bool rectified = false;   // a Relu or Clip ends it
-  bool homogeneous = true;  // the output of twice as large sums is twice as large
+  bool homogeneous = true;  // whether sums that are twice as large give an output that is twice as large
 
-  // Of a layer with weights:
+  // Only for a layer with weights:
   std::string_view weight;
   std::string_view bias;  // of the node, or of the addition behind a MatMul; empty: none
   std::size_t bias_node = Editor::kNone;
@@ -36,7 +36,7 @@ struct Unit {
   std::size_t first() const noexcept { return nodes.front(); }
 };
 
-/// All units of `editor`'s graph, in its order; layers whose weight is in `kept` are none.
+/// All units of `editor`'s graph, in its order, without layers whose weight is in `kept`.
 std::vector<Unit> find_units(const Editor& editor, const std::set<std::string_view>& kept);
 
 }  // namespace sluice::quantiser

@@ -1,6 +1,6 @@
 // An OnnxGraph as a file again.
 //
-// Values of tensors go from where they lie to the file, a piece at a time: what is held is what surrounds them.
+// Values of tensors are copied from their source to the file a part at a time; only the rest of the file is held in memory.
 #pragma once
 
 #include <string>

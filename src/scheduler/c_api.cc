@@ -28,7 +28,7 @@ struct sluice_scheduler {
   std::vector<Caller*> free{};
   std::unique_ptr<Scheduler> scheduler{};  // ends before all that its jobs name
 
-  /// nullptr: as many jobs are live as there is room for.
+  /// nullptr: the table of live jobs is full.
   Caller* take(sluice_job_done done, void* context) noexcept {
     const std::lock_guard lock(mutex);
     if (free.empty()) return nullptr;

@@ -192,7 +192,7 @@ Result<JobResult> Dispatcher::wait(Ticket ticket) noexcept {
   std::unique_lock lock(mutex_);
   JobRecord* record = jobs_.find(ticket);
   const bool to_be_told = record != nullptr && record->options.done != nullptr;
-  // Somebody else who waits for it may take it first; its place is another job's then.
+  // Another waiter may take it first; its place then belongs to another job.
   if (!to_be_told)
     ended_.wait(lock, [&] {
       record = jobs_.find(ticket);

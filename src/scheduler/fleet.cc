@@ -245,8 +245,8 @@ Status Fleet::make_backend_program(const FleetModel& entry, std::size_t p, UnitI
   return {};
 }
 
-/// The unit is for the others that support it; where nobody does, `why` stands. A CPU processor supports every unit from the beginning to
-/// the end, so another backend that falls back at the same time, in its own thread, need not be looked at.
+/// Leaves the unit to the others that support it; if there are none, the error is `why`. A CPU processor supports every unit from the
+/// beginning to the end, so another backend that falls back at the same time, in its own thread, need not be looked at.
 Status Fleet::fall_back(FleetModel& entry, std::size_t p, UnitIndex u, const Error& why) {
   const auto other_cpu = [&](const FleetProcessor& processor) { return processor.options.kind == ProcessorOptions::Kind::kCpu; };
   if (std::none_of(processors.begin(), processors.end(), other_cpu)) return fail(why);
@@ -315,7 +315,7 @@ Status Fleet::build(const SchedulerOptions& options, std::size_t slots) {
 }
 
 /// The reference inputs run on the first processor of CPU kernels, and on the first of each other number of threads, whose plans keep
-/// other weights. All others find then what they keep.
+/// other weights. All others then find their kept weights.
 Status Fleet::read_weights() {
   std::vector<int> threads;
   for (std::size_t p = 0; p < processors.size(); ++p) {
@@ -333,7 +333,7 @@ Status Fleet::read_weights() {
   return {};
 }
 
-/// What crosses a border between units gets bytes of its own; what is an output of the graph, too, is written there as well.
+/// A tensor that crosses a border between units gets bytes of its own; if it is an output of the graph as well, it is also written there.
 void Fleet::place_tensors(FleetModel& entry) const {
   const model::Graph& graph = entry.model->graph();
   entry.places.assign(graph.tensors.size(), {});
@@ -359,7 +359,7 @@ Device Fleet::device() const {
   Device device;
   for (const FleetProcessor& processor : processors)
     device.processors.push_back({processor.options.name, kDispatch, processor.options.backend ? 0 : kMillisecond});
-  // What is handed over lies in memory that every processor sees, and where it is copied, that is part of a unit's measured time.
+  // Tensors are handed over in memory that every processor sees; where they are copied, that is part of a unit's measured time.
   device.transfers.resize(processors.size() * processors.size());
   return device;
 }

@@ -6,11 +6,11 @@
 //            | weights that are kept, once for all | window of processor 0 | its urgent window | window of processor 1 | ...
 //
 // A window is what the sessions of one processor use in turn, for activations and streamed weights. Urgent models have a window of their
-// own on each processor, because a run that gives way keeps what it has there. What is kept lies there once for all CPU processors; how
-// much of each model that is, follows from what it saves (weight_shares.h).
+// own on each processor, because a run that gives way keeps what it has there. Kept weights are there once for all CPU processors;
+// weight_shares.h decides how many of each model, by the time that they save.
 //
-// Invariants: (P1) windows and what is kept are within the budget; (P2) a unit has a program on each processor that supports it, and on no other;
-// (P3) a job's tensors are named by places (`TensorPlace`) on which all programs of the model agree.
+// Invariants: (P1) windows and what is kept are within the budget; (P2) a unit has a program on each processor that supports it, and on no
+// other; (P3) a job's tensors are named by places (`TensorPlace`) on which all programs of the model agree.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@
 
 namespace sluice::scheduler {
 
-/// Where a tensor of a job lies: with the caller, or in the job's own hand-over memory.
+/// The address of a job's tensor: with the caller, or in the job's own hand-over memory.
 struct TensorPlace {
   enum class Kind : std::uint8_t { kInput, kOutput, kBetween };
   Kind kind = Kind::kInput;
@@ -72,10 +72,10 @@ struct JobMemory {
 
   std::span<const std::byte> read(const TensorPlace& place) const noexcept;
   std::span<std::byte> write(const TensorPlace& place) const noexcept;
-  /// Of what lies between units, with the tail that may be read; else nothing.
+  /// The bytes of a tensor between units, with the tail that may be read; nothing for others.
   std::span<std::byte> in_place(const TensorPlace& place) const noexcept;
 };
-/// One after the other, in the order of ports. What lies between units is read, and made, where it lies, where the program can.
+/// Gives a unit its inputs, in the order of ports. A tensor between units is read and written in place if the program can do so.
 Status give_inputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
 Status take_outputs(const UnitProgram& unit, const JobMemory& memory) noexcept;
 
@@ -96,7 +96,7 @@ class Fleet {
   std::size_t spare_regions() const noexcept;
   /// Whether a unit's program makes what another unit reads in the job's memory.
   bool makes_in_place(const FleetModel& model, std::size_t processor, const TensorPlace& place) const noexcept;
-  /// Runs everything on a processor with the reference inputs and writes what it took into the models' units. In its worker's thread.
+  /// Runs everything on a processor with the reference inputs and writes the times into the models' units. In its worker's thread.
   Status measure(std::size_t processor, const SchedulerOptions& options) noexcept;
   /// After all that measure have: what timed processors take.
   void settle_times();

@@ -17,7 +17,7 @@ constexpr Bytes kWorkerBytes{64 * 1024};
 // a few KiB were 6.89 to 7.17 MB. What the program reserves for itself covers it.
 constexpr Bytes kServingBytes{(1024 + 768) * 1024};
 
-/// Of one file, with the same extents, and as much of it.
+/// Whether both are the same part of one file at the same extents.
 bool same_graph(const sluice::Model& a, const sluice::Model& b) {
   const auto same_tensor = [](const model::Tensor& x, const model::Tensor& y) { return x.shape == y.shape && x.dtype == y.dtype; };
   const auto same_ports = [](const std::vector<model::Port>& x, const std::vector<model::Port>& y) {
@@ -94,7 +94,7 @@ void Fleet::price(const SchedulerOptions& options, Part& part) const {
   part.overhead = engine::overhead_of(shares, BudgetScope::kLibrary, sessions[0].threads, Bytes(), Bytes());
 }
 
-/// Of the backends' libraries.
+/// The memory of the backends' libraries.
 Bytes Fleet::process_bytes() const noexcept {
   Bytes sum;
   for (std::size_t p = 0; p < processors.size(); ++p) {
@@ -107,14 +107,14 @@ Bytes Fleet::process_bytes() const noexcept {
   return sum;
 }
 
-/// In process scope no budget below this holds, however small the models are.
+/// No budget of process scope below this can be held, however small the models are.
 Bytes Fleet::least_budget(const SchedulerOptions& options) const noexcept {
   if (options.scope == BudgetScope::kLibrary) return {};
   const bool encrypted = std::any_of(models.begin(), models.end(), [](const FleetModel& m) { return m.model->file().key() != nullptr; });
   return engine::least_process(encrypted) + process_bytes() + std::max(kServingBytes, options.reserve);
 }
 
-/// What is left of the budget for arenas and what belongs to them.
+/// The part of the budget that is left for arenas and what belongs to them.
 Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Part>& parts, std::size_t slots) const {
   Bytes beside = (slots + spare_regions()) * Bytes(between_bytes()) + processors.size() * kWorkerBytes;
   for (const FleetModel& entry : models)
@@ -128,7 +128,7 @@ Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Par
           for (const std::vector<std::byte>& tensor : *list) beside += Bytes(tensor.size());
   if (options.scope == BudgetScope::kLibrary) return beside;
   beside += process_bytes();
-  // The process beside all arenas; what each part counts of that by itself is not counted twice.
+  // The process without its arenas; what each part counts of that itself is not counted twice.
   std::vector<SessionOptions> sessions(parts.size());
   std::vector<engine::SessionShare> shares;
   Bytes counted;
@@ -137,7 +137,7 @@ Bytes Fleet::beside_parts(const SchedulerOptions& options, const std::vector<Par
     for (const Part::Seat& seat : parts[i].seats) shares.push_back({seat.graph.get(), &sessions[i], false});
     counted += parts[i].overhead;
   }
-  // Its sessions state what the library holds, so that none of them does it.
+  // Its sessions state library scope, so that none of them counts the process.
   if (options.budget < kUnlimitedBytes) engine::release_code_pages_in_pieces();
   const Bytes process = engine::overhead_of(shares, options.scope, 1, Bytes(), options.reserve + beside);
   return process - std::min(process, counted);
@@ -163,7 +163,7 @@ std::vector<ShareUnit> Fleet::share_units(const SchedulerOptions& options, std::
   return units;
 }
 
-/// Within what is left of the budget. `beside` is what all else takes. Errors: kBudgetTooSmall with the least that works.
+/// Within what is left of the budget. `beside` is the memory of everything else. Errors: kBudgetTooSmall with the least that works.
 Status Fleet::choose_plans(const SchedulerOptions& options, Bytes beside, std::span<const Part> parts, std::vector<ShareUnit>& units) {
   for (const Part& part : parts) beside += part.overhead;
   for (ShareUnit& unit : units) SLUICE_RETURN_IF_ERROR(plan_least(unit));

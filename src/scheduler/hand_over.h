@@ -4,7 +4,7 @@
 //     job in slot s --region_of--> [tensor|tail][tensor|tail]...     unit 0, cpu0, writes here;  unit 1, cpu1, reads here
 //
 // A run that was given up may still write, so it keeps the region, and its job goes on in another one with copies of what was done: the
-// only copies there are. Who runs holds the region meanwhile; a worker hangs in one run at a time, so one spare region for each will do.
+// only copies there are. A run holds its region meanwhile; a worker can hang in one run at a time, so one spare region for each is enough.
 //
 // Invariants: (H1) a slot has one region, and no region has two slots; (H2) a region without a slot is free when nobody holds it; (H3) each
 // tensor begins on 64 bytes and has 64 behind it that are nobody's, which kernels may read.
@@ -33,7 +33,7 @@ class AlignedBytes {
   std::vector<Line> lines_;
 };
 
-/// What a tensor takes of a region, with its tail.
+/// Bytes that a tensor takes of a region, with its tail.
 inline std::size_t bytes_in_region(std::size_t tensor) noexcept {
   return static_cast<std::size_t>(align_up(tensor + kPortTail.count(), 64));
 }
@@ -57,7 +57,7 @@ class HandOver {
     if (--held.holders == 0 && held.left) make_free(region);
   }
 
-  /// The job goes on in another region; who holds this one keeps it. The region before.
+  /// The job goes on in another region; the run that holds this one keeps it. The region before.
   std::size_t leave(JobSlot slot) noexcept {
     SLUICE_CHECK(!free_.empty(), "a worker hangs in one run at a time");
     const std::size_t before = std::exchange(of_slot_[slot.index()], free_.back());

@@ -130,7 +130,7 @@ TimedClock::Wake TimedClock::work(Time work, const std::atomic<bool>& cancelled,
       const double slice = std::min(left * slowed_, static_cast<double>(kMillisecond));
       const auto until = from + std::chrono::nanoseconds(static_cast<Time>(slice));
       const auto stopped = [&] { return closed_ || dead_ || cancelled.load(); };
-      if (hangs_) {  // who hangs hears no cancellation
+      if (hangs_) {  // a hanging program sees no cancellation
         changed_.wait(lock, [&] { return closed_ || dead_ || !hangs_; });
         left = static_cast<double>(work);  // what was done before is not trusted
       } else {

@@ -24,7 +24,7 @@ class TimedClock {
  public:
   void emulate(const Fault& fault) noexcept;
   bool dead() noexcept;
-  /// Ends all waiting, for good.
+  /// Ends all waiting, now and later.
   void close() noexcept;
   enum class Wake : std::uint8_t { kOver, kCancelled, kDead };
   /// Until the processor has done `work` of its time, at rest, or `cancelled`; `boundary` is called each millisecond.

@@ -9,8 +9,8 @@ namespace sluice::scheduler {
 
 namespace {
 
-/// A forked child has none of its parent's workers, and what they share with callers may be locked for good: the child's calls are refused,
-/// or tell nothing, and what it cannot end goes with it.
+/// A forked child has none of its parent's workers, and locks that they share with callers may stay locked in it: the child's calls are
+/// refused or do nothing, and objects that it cannot end are left as they are.
 class OfOneProcess final : public Scheduler {
  public:
   explicit OfOneProcess(std::unique_ptr<Dispatcher> dispatcher) noexcept : dispatcher_(std::move(dispatcher)) {}

@@ -96,7 +96,7 @@ Status plan_more(ShareUnit& unit, Bytes room) {
   for (double capacity = static_cast<double>(least.count());; capacity *= kGrowth) {
     const bool last = capacity >= static_cast<double>(most.count());
     Result<SharePlan> plan = plan_in(unit, last ? room : Bytes(static_cast<std::uint64_t>(capacity)));
-    if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall) return {};  // the least plan's room is all there is
+    if (!plan && plan.error().code == ErrorCode::kBudgetTooSmall) return {};  // there is only the room of the least plan
     if (!plan) return fail(plan.error());
     unit.plans.push_back(std::move(*plan));
     if (last || unit.plans.back().plan->streamed_bytes == Bytes()) return {};

@@ -1,10 +1,10 @@
-// How much of its weights each unit keeps, where all CPU processors use one copy of what is kept.
+// Decides how much of its weights each unit keeps, if all CPU processors use one copy of the kept weights.
 //
-//     arena   | kept: unit A | kept: unit B | kept: C | what passes on processor 0 | on processor 1 | ...
+//     arena   | kept: unit A | kept: unit B | kept: C | transient of processor 0 | of processor 1 | ...
 //
-// What is kept is there once, whatever the number of processors; what passes is there for each, and as large as the largest unit's part
-// (engine/arena_window.h). So each unit has plans for growing amounts of memory, and memory goes, plan by plan, to where it saves the most
-// time for its bytes.
+// Kept weights are in memory once, whatever the number of processors; each processor has transient memory of its own, as large as the
+// largest unit's part (engine/arena_window.h). So each unit has plans for growing amounts of memory, and memory goes, plan by plan, to
+// where it saves the most time for its bytes.
 //
 // Invariant: the bytes of the chosen plans, `bytes_of`, are within the room that was given.
 #pragma once
@@ -24,7 +24,7 @@ struct SharePlan {
   std::shared_ptr<const plan::Plan> plan;
   engine::PlanParts parts;  // `kept` 0: all of it lies in the window, and other units' turns overwrite it
   Bytes tables;             // of each session that runs it, beyond what any takes
-  double cost_ms = 0;       // of a run: the period, and what its reads take from others
+  double cost_ms = 0;       // of a run: the period, and the time that its reads take from others
 };
 
 struct ShareUnit {
@@ -43,17 +43,17 @@ struct ShareUnit {
 Status plan_least(ShareUnit& unit);
 /// One more, with all its weights, and that chosen. Errors: those of plan_session.
 Status plan_all(ShareUnit& unit);
-/// Plans for more, up to `room` bytes. Errors: those of plan_session.
+/// Adds plans that keep more weights, as far as `room` bytes of arena allow. Errors: those of plan_session.
 Status plan_more(ShareUnit& unit, Bytes room);
 
-/// Of the chosen plans: what is kept, the windows of all parts, tables.
+/// The memory of the chosen plans: kept weights, the windows of all parts, tables.
 Bytes bytes_of(std::span<const ShareUnit> units, std::size_t parts);
 /// The window of a part.
 Bytes window_of(std::span<const ShareUnit> units, std::size_t part);
 
 /// Chooses among the plans that the units have. `room` holds at least the first plans of all.
 void share_out(std::span<ShareUnit> units, std::size_t parts, Bytes room);
-/// What is left of the room goes to the units that gain by it, with plans for just as much.
+/// The remaining room goes to the units that gain by it, with plans for just as much.
 Status use_rest(std::span<ShareUnit> units, std::size_t parts, Bytes room);
 
 }  // namespace sluice::scheduler

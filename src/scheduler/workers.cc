@@ -8,7 +8,8 @@ namespace sluice::scheduler {
 
 void Dispatcher::work(void* context) noexcept {
   Worker& worker = *static_cast<Worker*>(context);
-  // What computes lets all others come first that wake up on its processor: callers, timed processors, loaders, whoever waits for a device.
+  // Compute threads give way to every other thread that wakes up on their processor: callers, timed processors, loaders, waiters for a
+  // device.
   if (worker.dispatcher->fleet_.computes(worker.number)) work_in_turns_of(kLongTurnNs);
   worker.dispatcher->measure(worker);
   worker.dispatcher->serve(worker);
@@ -107,7 +108,7 @@ Status Dispatcher::run_program(Worker& worker, Assignment& assignment, const Uni
     status = run_once(worker, assignment, unit, lock);
   } while (!status && status.error().code == ErrorCode::kCancelled && !called_off(worker, assignment));
   if (!status) return status;
-  // Too late: somebody else makes the outputs, or nobody wants them.
+  // Too late: another run makes the outputs, or they are no longer wanted.
   if (assignment.epoch != worker.epoch) return fail(ErrorCode::kCancelled, "run", "the run was given up");
   worker.copying = true;
   lock.unlock();
@@ -132,8 +133,8 @@ void Dispatcher::count_handed_over(const Worker& worker, const Assignment& assig
   }
 }
 
-/// What the run of this processor makes goes nowhere from here on: where it writes to its job's memory, the job leaves that to it. What is
-/// done goes with the job.
+/// From here on the results of this processor's run are not used: if it writes to its job's memory, the job leaves that memory to it.
+/// Finished tensors go with the job.
 void Dispatcher::part_regions(std::size_t p) noexcept {
   const ProcessorState& processor = board_->state().processors[p];
   if (!processor.busy || !fleet_.computes(p) || fleet_.between_bytes() == 0) return;
@@ -210,7 +211,7 @@ bool Dispatcher::wants_way(const Worker& worker) const noexcept {
   return false;
 }
 
-/// The job that waits for the rest of its unit is still there, wants it, and nobody else has begun it.
+/// The job that waits for the rest of its unit still exists and wants it, and no other worker has begun it.
 bool Dispatcher::may_resume(const Worker& worker) const noexcept {
   if (closing_) return false;
   const State& state = board_->state();

@@ -73,6 +73,9 @@ std::string kind_of(const CaseResult& result) {
   return result.why;
 }
 
+/// A refusal's reason in the table itself, to which the message refers.
+std::string why_in_table(const CaseResult& result) { return result.why.substr(0, result.why.find("; docs/operators.md")); }
+
 std::string table_of(const std::map<std::string, Counts>& by_operator, const Counts& all) {
   std::map<std::string, std::string> forms = known_operators();
   for (const auto& [op, counts] : by_operator) forms.try_emplace(op, counts.passed > 0 ? "at convert" : "");
@@ -96,7 +99,7 @@ std::string table_of(const std::map<std::string, Counts>& by_operator, const Cou
     }
     const Counts& counts = found->second;
     text << counts.passed << " | " << (counts.others.empty() ? "" : std::to_string(counts.others.size())) << " | "
-         << (counts.others.empty() ? "" : counts.others.front()->why) << " |\n";
+         << (counts.others.empty() ? "" : why_in_table(*counts.others.front())) << " |\n";
   }
   return text.str();
 }

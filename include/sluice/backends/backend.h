@@ -27,11 +27,11 @@ namespace sluice::backends {
 class Program {
  public:
   virtual ~Program() = default;
-  /// Lets the next run find an input, or make an output, where it lies with the caller: nothing is copied then, and set_input or get_output
-  /// is not called. `memory` as for Session::place_input. Errors: kUnsupported, always the same for a port, where it does not.
+  /// Lets the next run read an input from the caller's memory, or write an output to it: nothing is copied then, and set_input or
+  /// get_output is not called. `memory` as for Session::place_input. Errors: kUnsupported, always the same for a port, where it does not.
   virtual Status place_input(std::size_t /*port*/, std::span<std::byte> /*memory*/) noexcept { return copies(); }
   virtual Status place_output(std::size_t /*port*/, std::span<std::byte> /*memory*/) noexcept { return copies(); }
-  /// Of the port's ONNX shape, row-major. Copied.
+  /// Values in the port's ONNX shape, row-major. They are copied.
   virtual Status set_input(std::size_t port, std::span<const std::byte> data) noexcept = 0;
   virtual Status run() noexcept = 0;
   virtual Status get_output(std::size_t port, std::span<std::byte> data) noexcept = 0;
@@ -49,11 +49,11 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view kind() const noexcept = 0;
-  /// What it computes on, such as "GPU: its name"; empty: the CPU's cores.
+  /// The device that it computes on, such as "GPU: its name"; empty: the CPU's cores.
   virtual std::string_view device() const noexcept { return {}; }
   /// Whether its outputs are, bit for bit, those of our CPU kernels. Jobs that want the same bits keep to such processors.
   virtual bool same_bits() const noexcept = 0;
-  /// That its library takes of the process beside programs: code and tables.
+  /// Bytes of the process that its library takes besides its programs, for code and tables.
   virtual Bytes process_bytes() const noexcept { return {}; }
   virtual bool supports(const model::Graph& graph, const model::Node& node) const noexcept = 0;
   /// Errors: kUnsupported naming the node; those of reading weights; kOutOfMemory.

@@ -1,4 +1,4 @@
-// What is done to single values: the functions that a node applies to its results, those that join two operands, and the cells of recurrent
+// Operations on single values: the functions that a node applies to its results, those that join two operands, and the cells of recurrent
 // nodes. The attributes of a graph (model/attributes.h) and the parameters of kernels (operators/parameters) say it with the same words,
 // and kernels know no graph.
 //

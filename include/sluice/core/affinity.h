@@ -1,7 +1,7 @@
 // Which processors a thread may run on, and which processors are small.
 //
 // On a CPU with big and small cores the loader belongs on a small one: it mostly sleeps, and a big core that it takes is one that does not
-// compute. A thread inherits the processors of the thread that starts it, so whoever starts threads limits itself meanwhile.
+// compute. A thread inherits the processors of the thread that starts it, so a thread that starts others limits itself meanwhile.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ struct CpuKinds {
 /// Reads cpu_capacity of each processor below `root` (tests have their own); of this machine's, those that the calling thread may run on.
 CpuKinds read_cpu_kinds(const std::string& root = {});
 
-/// Where `threads` threads that compute belong: on the big processors, where there are small ones too and big ones for all of them. Empty:
-/// anywhere.
+/// The processors on which `threads` compute threads should run: the big ones, if there are small ones too and enough big ones for all.
+/// Empty: any.
 std::vector<int> processors_to_compute_on(int threads, const std::string& root = {});
 
 /// The processors that the calling thread may run on, without `cpus`.

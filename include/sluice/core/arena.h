@@ -5,7 +5,7 @@
 //
 // Where the system has huge pages, an arena of 2 MiB and more begins on one and has its memory in them: reads from the disk go into few
 // large pieces of memory instead of one for each small page, and weights stream through fewer entries of the TLB. They round what is
-// touched up to 2 MiB, never past what is committed, for the accessible mapping ends there; and budgets count all that is committed.
+// touched up to 2 MiB, but never beyond the committed part, where the accessible mapping ends; and budgets count all that is committed.
 // (docs/adr/0016)
 //
 // Invariants: the base never moves while the arena lives; bytes beyond `committed` are not accessible and hold no memory of this process;
@@ -50,7 +50,7 @@ class Arena {
 
   /// Gives the memory of these bytes back, as far as they are whole pages; they read as zero then.
   void discard(Interval<std::uint64_t> bytes) noexcept;
-  /// What of the arena holds memory now.
+  /// Bytes of the arena that hold memory now.
   Bytes resident() const noexcept;
 
   std::byte* data() const noexcept { return base_; }

@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-/// In rising order of preference on the architecture each belongs to.
+/// The sets of each architecture are listed in rising order of preference.
 enum class Isa : std::uint8_t { kScalar, kNeon, kAvx2, kAvx512 };
 
 /// `scalar`, `neon`, `avx2`, `avx512`.
@@ -33,10 +33,10 @@ std::string_view name_of(DotIsa isa) noexcept;
 /// Does this CPU have it?
 bool has_dot_isa(DotIsa isa) noexcept;
 
-/// The best way of an instruction set on this CPU that SLUICE_ISA allows: `avx2` never uses VNNI.
+/// The best DotIsa of an instruction set on this CPU that SLUICE_ISA allows: `avx2` never uses VNNI.
 DotIsa dot_isa_of(Isa isa) noexcept;
 
-/// Does this CPU run a 512-bit operation as two of 256 bits (Zen 4)? Then it loads two inputs for each FMA; others, hardly one.
+/// Does this CPU run a 512-bit operation as two of 256 bits (Zen 4)? Such a CPU loads two inputs for each FMA; others hardly one.
 bool avx512_takes_two_passes() noexcept;
 
 /// Processors this process may run on, at least 1.

@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-/// What went wrong, one line a code. `exit_status` says what the command-line tool returns for it.
+/// The kinds of failure. `exit_status` says what the command-line tool returns for it.
 enum class ErrorCode : std::uint16_t {
   kInvalidArgument,     // a call or an option makes no sense                             exit 1
   kInvalidModel,        // an ONNX or model file is malformed                             exit 2
@@ -42,7 +42,7 @@ struct Error {
   static constexpr std::size_t kSubjectCapacity = 120;
 
   ErrorCode code = ErrorCode::kInternal;
-  std::int32_t os_error = 0;    // errno where the system said no, else 0
+  std::int32_t os_error = 0;    // errno of a failed system call, else 0
   const char* reason = "";      // a string literal: which rule was broken, in a full clause
   std::uint64_t needed = 0;     // with `has_numbers`: the number that was required
   std::uint64_t available = 0;  // with `has_numbers`: the number that was found
@@ -58,9 +58,9 @@ struct Error {
 
 /// Makes an error. `reason` must be a string literal (it is kept by pointer).
 Error make_error(ErrorCode code, std::string_view subject, const char* reason) noexcept;
-/// The same with the number that was needed and the one that was found.
+/// Makes the same error with two numbers: what was needed and what was found.
 Error make_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t needed, std::uint64_t available) noexcept;
-/// The same with the most that there may be and the number that was found.
+/// Makes the same error with two numbers: the most that is allowed and what was found.
 Error make_limit_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t most, std::uint64_t found) noexcept;
 /// An I/O error with the errno of the failed call.
 Error make_io_error(std::string_view subject, const char* reason, int os_error) noexcept;

@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-/// What tells one file, and one state of it, from another.
+/// Identifies a file and its state.
 struct FileState {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -45,7 +45,7 @@ struct FileOps {
   int (*set_direct)(int fd) noexcept;                                          // turns O_DIRECT on
   /// The alignment that direct reads of `fd` need; 0 when they are not possible, -1 when the system cannot say.
   int (*direct_alignment)(int fd) noexcept;
-  /// What a read brought that went another way than `pread` (io_uring): bytes or -errno. Passed through.
+  /// Lets a test see, and replace, the result of a read that did not use `pread` (io_uring): bytes or -errno.
   std::int64_t (*arrived)(std::int64_t result) noexcept;
   /// Asked before each entering of an io_uring: 0, or the -errno with which it is refused in the system's place.
   int (*enter_ring)() noexcept;
@@ -83,9 +83,9 @@ Result<FileDescriptor> open_for_reading(const std::string& path);
 Result<std::vector<std::byte>> read_file(const std::string& path, Bytes limit);
 
 /// A file that appears at `path` whole or not at all: written without a name in the same directory, synced, given a temporary name,
-/// renamed, and the directory synced. Until `commit` succeeds, `path` is as it was. A process that is killed before leaves nothing behind;
-/// where the file system knows no files without names, the temporary name is there from the start and the destructor removes it.
-/// Where `path` is a symbolic link to a file, that file is replaced and the link stays.
+/// renamed, and the directory synced. Until `commit` succeeds, `path` is as it was. A process that is killed before that leaves no file; if
+/// the file system has no files without names, the temporary name exists from the start and the destructor removes it. Where `path` is a
+/// symbolic link to a file, that file is replaced and the link stays.
 class AtomicFile {
  public:
   AtomicFile() noexcept = default;

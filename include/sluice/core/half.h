@@ -20,7 +20,7 @@ constexpr float float_of_f16(std::uint16_t half) noexcept {
   return sign != 0 ? -magnitude : magnitude;
 }
 
-/// What lies beyond 65504 by half a step or more becomes infinite; a NaN stays one.
+/// Values beyond 65504 by half a step or more become infinite; a NaN stays a NaN.
 constexpr std::uint16_t f16_of_float(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);

@@ -1,4 +1,4 @@
-// XXH3-64, the checksum of stretches, headers and plans. It finds damage; it does not withstand somebody who forges.
+// XXH3-64, the checksum of stretches, headers and plans. It finds damage, not forgery.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace sluice {
 
-/// Of bytes that lie together. Runs at memory speed.
+/// The hash of contiguous bytes. Runs at memory speed.
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept;
 
-/// Of bytes that come in parts: `update` in order, then `digest`. Starts empty; allocates nothing.
+/// The hash of bytes that come in parts: call `update` in order, then `digest`. Starts empty; allocates nothing.
 class Xxh3 {
  public:
   Xxh3() noexcept { reset(); }

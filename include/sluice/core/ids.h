@@ -26,7 +26,7 @@ class Id {
     SLUICE_DCHECK(valid(), "an invalid id names nothing and cannot be an index");
     return value_;
   }
-  /// The stored number, `0xffffffff` when invalid: for files only.
+  /// The number as it is stored in files; `0xffffffff` if invalid.
   constexpr std::uint32_t raw() const noexcept { return value_; }
 
   friend constexpr bool operator==(Id, Id) noexcept = default;
@@ -44,8 +44,8 @@ using BufferId = Id<struct BufferTag>;  // a buffer of a Plan
 using StepId = Id<struct StepTag>;      // a step of a Plan
 using LoadId = Id<struct LoadTag>;      // a load of a Plan
 
-/// Which code runs a step. The numbers are stored in plan files: never reuse one, append only. What each one is stands in
-/// `kernels/registry.h`; `plan` and `planner` treat it as an opaque word.
+/// The code that runs a step. The numbers are stored in plan files: never reuse one, append only. `kernels/kernel_ids.h` names them; to
+/// `plan` and `planner` a number means nothing.
 enum class KernelId : std::uint16_t { kNone = 0 };
 
 }  // namespace sluice

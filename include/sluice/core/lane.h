@@ -2,9 +2,10 @@
 //
 //     loader:   loads.advance()            compute:  loads.wait_for(3)     returns once three loads have ended
 //
-// A wait is {lane, count}. Two lanes, loads and steps, are the whole synchronisation of a run, and it stays so: a plan is one sequence of
-// steps, each run by all compute threads, and no step waits for another by a counter of its own. Several processors get a plan for each
-// part of a graph and a scheduler between them, not a plan of many lanes.
+// A wait is {lane, count}. Inside a run two lanes, loads and steps, are all the synchronisation between loads and steps, and it stays so: a
+// plan is one sequence of steps, each run by all compute threads, and no step waits for another by a counter of its own. (The loader has
+// three more lanes, by which it is handed whole runs.) Several processors get a plan for each part of a graph and a scheduler between them,
+// not a plan of many lanes.
 //
 // Invariants: the count only rises; one thread advances, one thread waits; nothing spins: a waiter sleeps in the kernel, and an advance
 // that nobody waits for costs two uncontended atomic operations and no system call. All that the advancing thread wrote before `advance`

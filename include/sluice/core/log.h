@@ -8,7 +8,7 @@
 //
 // The function is called in the thread that made the call which has something to say (create, set_budget, run, or the runner's of an
 // AsyncSession), never in a loader or compute thread and never while a lock of ours is held that it could want: it may call into the
-// library, but for the session that is telling. It returns soon, for the call waits; it throws nothing.
+// library, but for the session that is telling. It must return soon, because the library's call waits for it, and must not throw.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,8 @@ class NativeThread {
   ~NativeThread() { join(); }
 
   /// Starts `main(context)`. `stack_bytes` are addresses; only pages that are touched cost memory. All signals are blocked in the thread,
-  /// so that a program's handlers never run on this stack. It runs on `cpus` where the system allows it, else, and if there are none, where
-  /// the thread that starts it may run. Errors: kOutOfMemory with the system's number.
+  /// so that a program's handlers never run on this stack. It runs on `cpus` if the system allows it; otherwise, or if `cpus` is empty, on
+  /// the processors of the thread that starts it. Errors: kOutOfMemory with the system's number.
   Status start(const char* what, std::size_t stack_bytes, Main main, void* context, std::span<const int> cpus = {}) noexcept;
   /// Waits for the end of `main`; nothing when it was never started.
   void join() noexcept;

@@ -1,5 +1,5 @@
-// Panels: how trained values lie, and which of them hold which output channels. The model file stores them (model/weight.h), plans cut
-// them, kernels multiply by them.
+// Panels: how trained values are stored, and which panels hold which output channels. The model file stores them (model/weight.h), plans
+// cut them, kernels multiply by them.
 //
 // A weight that kernels multiply by is packed in *panels* of 16 output channels, once, for every CPU:
 //
@@ -40,7 +40,7 @@ enum class PanelScale : std::uint8_t {
 };
 inline constexpr int kPanelScaleCount = 3;
 
-/// Which axis of a product the panels cut.
+/// The axis of a product that the panels cut.
 enum class PanelSide : std::uint8_t {
   kOutputs = 0,  // a panel is 16 output channels
   kInputs = 1,   // a panel is 16 input features of all outputs, [K/16][taps][N][16]: a range of k is a run of panels
@@ -48,7 +48,7 @@ enum class PanelSide : std::uint8_t {
 inline constexpr int kPanelSideCount = 2;
 
 /// How a panel's values lie: `lanes` channels; `k_block` consecutive values share a byte; `k_group` values share one scale (0: all of a
-/// lane); of `k_interleave` consecutive k, the values of a lane are neighbours, as instructions that add four products want them.
+/// lane); the values of a lane for `k_interleave` consecutive k are neighbours, as needed by instructions that add four products.
 ///
 /// With i = tap * K + k counting a lane's values, a panel is one of these, which kernels of this build read (those with scales they widen):
 ///
@@ -82,11 +82,11 @@ struct PanelLayout {
   friend bool operator==(const PanelLayout&, const PanelLayout&) = default;
 };
 
-/// Do scales lie in the panels?
+/// Whether the panels contain scales.
 constexpr bool is_quantised(const PanelLayout& layout) noexcept {
   return layout.layout == WeightLayout::kPanels && layout.scale != PanelScale::kNone;
 }
-/// Do its values stand for floats that take more bits, so that kernels of f32 widen them first?
+/// Whether its values mean floats of more bits, so that f32 kernels widen them first.
 constexpr bool is_narrow(const PanelLayout& layout) noexcept {
   return layout.layout == WeightLayout::kPanels && layout.k_interleave == 1 && layout.dtype != DType::kF32;
 }
@@ -97,13 +97,13 @@ constexpr std::int64_t quantised_head_bytes(const PanelLayout& layout) noexcept 
   if (layout.scale == PanelScale::kF16) return kPanelLanes * std::int64_t{2};
   return kPanelLanes * static_cast<std::int64_t>(sizeof(float)) * (layout.k_group == 0 ? 2 : 1) + (layout.k_group == 0 ? 0 : kPanelLanes);
 }
-/// From one group of a quantised panel to the next.
+/// Bytes from one group of a quantised panel to the next.
 constexpr std::int64_t quantised_group_bytes(const PanelLayout& layout) noexcept {
   return quantised_head_bytes(layout) + std::int64_t{layout.k_group} / layout.k_block * kPanelLanes;
 }
 
-/// Bytes of a panel whose lanes have `values` values each; of a sparse panel, the most that it can take. Nothing: the form is none of
-/// those above, or the size overflows.
+/// Bytes of a panel whose lanes have `values` values each; of a sparse panel, the most that it can take. Returns nothing if the form is
+/// none of those above, or the size overflows.
 std::optional<Bytes> panel_bytes_of(const PanelLayout& layout, std::uint64_t values) noexcept;
 
 /// The panels that hold output channels [c.begin, c.end). c.begin must be a panel's first channel within its group.

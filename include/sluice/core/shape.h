@@ -20,7 +20,7 @@ class Shape {
   static constexpr int kMaxRank = 8;
 
   constexpr Shape() noexcept = default;
-  /// For extents known to be sane. Untrusted ones go through `make`.
+  /// Takes extents that are known to be sane. Untrusted ones go through `make`.
   constexpr Shape(std::initializer_list<std::int64_t> dims) noexcept {
     SLUICE_DCHECK(dims.size() <= kMaxRank, "a shape holds at most kMaxRank extents");
     for (std::int64_t dim : dims) dims_[static_cast<std::size_t>(rank_++)] = dim;

@@ -14,13 +14,13 @@ namespace sluice {
 
 /// The processor that has served at least nine tenths of the interrupts of the device that `file` lies on, counted since the system
 /// started. nullopt: there is none (several queues, or too few interrupts yet), or the system does not say (no block device of its own, an
-/// interrupt line that is not named after the device, as of SATA and USB, counts not published, more than 256 lines). `root` stands before
-/// /sys in tests.
+/// interrupt line that is not named after the device, as of SATA and USB, counts not published, more than 256 lines). Tests use `root` in
+/// front of /sys.
 std::optional<int> interrupted_by_reads(const std::string& file, const std::string& root = {});
 
-/// Where the loader of `file` best runs while `threads` threads compute on `compute_cpus` (empty: anywhere): on the small processors where
-/// there are both kinds, else, if there are more processors than threads, on the one that its interrupts go to, unless that is to compute.
-/// Only processors that the calling thread may run on. Empty: anywhere.
+/// The processors on which the loader of `file` best runs while `threads` threads compute on `compute_cpus` (empty: any): the small ones,
+/// if the CPU has both kinds; else, if there are more processors than threads, the one that serves the file's interrupts, unless that one
+/// is to compute. Names only processors that the calling thread may run on. Empty: any.
 std::vector<int> processors_to_load_on(const std::string& file, int threads, const std::vector<int>& compute_cpus = {});
 
 }  // namespace sluice

@@ -33,7 +33,7 @@ constexpr RowExtents row_extents(const Shape& shape) noexcept {
   return {shape.count(0, shape.rank() - 1), 1, shape.back()};
 }
 
-/// A window on memory that somebody else owns. Pitches are in bytes.
+/// A view of memory that it does not own. Pitches are in bytes.
 struct RowView {
   std::byte* data = nullptr;  // row 0 (ring slot 0), pixel 0, channel 0
   std::int64_t rows = 0;

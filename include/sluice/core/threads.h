@@ -31,8 +31,8 @@ class ThreadPool {
   void keep_to_caller(bool alone) noexcept { alone_ = alone; }
   bool kept_to_caller() const noexcept { return alone_; }
 
-  /// While `*stop` is set `parallel_for` leaves out the tasks that it has not begun: nobody wants what they make. nullptr: never. By the
-  /// caller, between calls.
+  /// While `*stop` is set `parallel_for` skips tasks that have not begun, because their results are not needed. nullptr: never. Called by
+  /// the caller, between calls.
   void stop_when(const std::atomic<bool>* stop) noexcept { stop_ = stop; }
   bool stopped() const noexcept { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
 
@@ -41,7 +41,8 @@ class ThreadPool {
   const std::atomic<bool>* stop_ = nullptr;
 };
 
-/// A pool of `thread_count` >= 1 threads in all, the caller's included. One thread starts none. Errors: kInvalidArgument, kOutOfMemory.
+/// A pool of `thread_count` >= 1 threads in all, the caller's included. With one thread it starts no others. Errors: kInvalidArgument,
+/// kOutOfMemory.
 Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
 
 /// Calls `body(index, thread)` for index in [0, count), unless the pool is stopped before.

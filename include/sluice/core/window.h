@@ -1,4 +1,4 @@
-// Which inputs an output is made of: the window of convolutions and pools, and how padding and resizing find their sources. The attributes
+// The inputs of which an output is made: the window of convolutions and pools, and the sources of padding and resizing. The attributes
 // of a graph (model/attributes.h) and the parameters of kernels (operators/parameters) share these words.
 //
 // The numbers are stored in model files: append only.

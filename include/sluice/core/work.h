@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-/// What part of a node a step is to do: the question that `workspace` and `cost` answer.
+/// The part of a node that a step does: `workspace` and `cost` are asked about one.
 struct StepExtent {
   RowRange rows;
   ChannelRange channels;

@@ -1,7 +1,7 @@
-// From a model file to C99: the door of this module.
+// From a model file to C99: the entry point of this module.
 //
-// What is written is one file and one header without a heap, a library call but memcpy and memset, or recursion: weights are const, tensors
-// lie in one arena of a size that is known, and a row of the input is asked for when it is wanted. The bits are those of the engine.
+// It writes one file and one header without a heap, recursion, or library calls other than memcpy and memset: weights are const, tensors
+// are in one arena of a known size, and each row of the input is asked for when it is needed. The bits are those of the engine.
 //
 // Invariant: the same model and options give the same text.
 #pragma once
@@ -42,7 +42,7 @@ struct Emission {
   Network network;
 };
 
-/// What the stem of a file becomes in C: `_` for what a name cannot have.
+/// Makes a C name of a file's stem: `_` replaces characters that a name cannot have.
 std::string c_name_of(const std::string& stem);
 
 /// Errors: kUnsupported naming the node; kBudgetTooSmall with the least RAM that works; those of reading weights.

@@ -2,9 +2,10 @@
 //
 //     layers --make_measurer--> stages, samples --measure_program--> measure.c --device--> a profile that `plan` and `predict` take
 //
-// Each kernel runs over a few layers, as the emitted code of a network would run it: from the same tables, by the same walk. A sample is the
-// work of such a layer as the planner counts it, so that what was timed there prices the steps of a plan here. The layers are a model's own,
-// each once, with fewer outputs where its weights would be too many, and small made-up ones of kernels that the model's do not tell all of.
+// Each kernel runs over a few layers, as the emitted code of a network would run it: from the same tables, by the same walk. A sample is
+// the work of such a layer as the planner counts it, so that what was timed there prices the steps of a plan here. The layers are a model's
+// own, each once, with fewer outputs where its weights would be too many, and small made-up ones of kernels that the model's do not tell
+// all of.
 //
 // Invariants: layers lie one at a time in one arena of at most the given size; the same options give the same text.
 #pragma once
@@ -39,7 +40,7 @@ struct Measurer {
 /// Errors: kBudgetTooSmall where no layer fits; kUnsupported where none of the kernels is measured.
 Result<Measurer> make_measurer(const MeasureOptions& options);
 
-/// measure.c: `pieces` are what is printed before each sample's time, and one more behind all.
+/// measure.c: `pieces` are the texts that are printed before each sample's time, and one more after all.
 std::string measure_program(const Measurer& measurer, const std::vector<std::string>& pieces);
 
 }  // namespace sluice::emit

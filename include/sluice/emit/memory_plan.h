@@ -1,9 +1,9 @@
-// Where everything lies in the arena of the emitted code: stages cut into regions, rings, addresses.
+// The layout of the emitted code's arena: stages cut into regions, rings, addresses.
 //
 // The network is cut into regions of stages that follow each other; what crosses a cut is held whole, what does not is a ring. All cuts
 // are looked at: the need of a region depends on its ends alone, so the best way to each stage follows from the best ways to those before
 // it. Two questions are answered in that way: the least RAM, with pieces of a single pixel; and, in given RAM, the fewest pieces, since
-// each costs a turn of the walk. Where multiply-adds may be spent, regions may run in strips (strips.h): then the least RAM is what the
+// each costs a round of the walk. Where multiply-adds may be spent, regions may run in strips (strips.h): then the least RAM is what the
 // cheapest cuts within them still fit in, and, in given RAM, fewer multiply-adds come before fewer pieces. Addresses come from the
 // planner's placement (planner/place/place.h), in bytes, not in blocks.
 //

@@ -3,7 +3,7 @@
 //     graph --make_network--> Network --plan_memory--> MemoryPlan --write--> NAME.c, NAME.h
 //
 // Every tensor is rows x pixels x channels (core/tensor.h). A storage is the bytes of a tensor, and of those that reshapes make of it; its
-// elements are counted in their one order, so that a reader may see other rows and pixels than the maker.
+// elements have one order, so a reader may divide them into other rows and pixels than the maker.
 //
 // Invariants: (N1) stages are in an order in which makers come before readers; (N2) a storage is made by one stage, or comes from outside;
 // (N3) what a stage reads for an output pixel lies in [first, last] of `Along` on both axes (operators/relation.h says so), and
@@ -48,7 +48,7 @@ struct StageInput {
   RowExtents view;             // the tensor as this stage sees it
   std::optional<Reach> reach;  // none: an output pixel reads the pixel of the same number, and nothing else
   bool rows_in_one = false;    // a row is read as one piece, from pixel to pixel
-  bool in_place = false;       // without a reach: each element is read for its own output element alone, before that is written
+  bool in_place = false;       // without a window: each element is read only for its own output element, before that is written
 };
 
 /// Code of include/sluice/portable.
@@ -94,7 +94,7 @@ struct Stage {
   std::vector<StageInput> inputs;
   std::size_t storage = 0;
   RowExtents out;     // its output
-  RowExtents walked;  // the same, but of a fold: its input's
+  RowExtents walked;  // the same; for a fold those of its input
   bool folds = false;
   bool whole_rows = false;          // it makes a row at a time, in one piece
   std::uint64_t scratch_bytes = 0;  // while it makes a pixel
@@ -142,7 +142,7 @@ struct NetworkOptions {
   std::set<NodeId> sign_tables;
 };
 
-/// Errors: kUnsupported naming the node and what stands in the way; kInvalidArgument where inputs cannot be streamed.
+/// Errors: kUnsupported naming the node and the reason; kInvalidArgument where inputs cannot be streamed.
 Result<Network> make_network(const model::Graph& graph, const NetworkOptions& options);
 
 }  // namespace sluice::emit

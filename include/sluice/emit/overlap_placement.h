@@ -5,9 +5,10 @@
 //           |  distance |  below      |
 //           +-----------+-------------+--> time
 //
-// planner/place/place.h packs rectangles that never overlap; with pairs, what is decided for one limits the other in another way, so this is a
-// search of its own: first fit in one of two orders, then near the best attempt so far, where some are laid from above instead: a chain of
-// tensors each over the next lies at the top where rings need the bottom. It is small, since a network has some hundred rectangles.
+// planner/place/place.h packs rectangles that never overlap; with pairs, what is decided for one limits the other in another way, so this
+// is a search of its own: first fit in one of two orders, then near the best attempt so far, where some are laid from above instead: a
+// chain of tensors each over the next lies at the top where rings need the bottom. It is small, since a network has some hundred
+// rectangles.
 //
 // Invariants: (O1) rectangles that overlap in time overlap in bytes only as a pair says; (O2) the same problem gives the same addresses.
 #pragma once
@@ -53,8 +54,8 @@ class OverlapPlacement {
   }
 
  private:
-  /// Of a rectangle: another one that lives at the same time, and the distances at which this one must begin above the other's start, or
-  /// below it.
+  /// A constraint on a rectangle: another one that lives at the same time, and how far above the other's start, or below it, this one must
+  /// begin.
   struct Neighbour {
     Neighbour(std::size_t o, std::uint64_t size, std::uint64_t other_size) : other(o), above(other_size), below(size) {}
     std::size_t other;
@@ -83,8 +84,8 @@ class OverlapPlacement {
     return static_cast<std::size_t>(std::find_if(attempt.order.begin(), attempt.order.end(), at_top) - attempt.order.begin());
   }
 
-  /// What small changes make of an attempt: one that ends highest goes before another, any goes before any other, or one is laid from the
-  /// other end.
+  /// The results of small changes of an attempt: a rectangle that ends highest goes before another, any goes before any other, or one is
+  /// placed from the other end.
   Attempt improved(std::uint64_t goal, Attempt best) const {
     constexpr int kTries = 6000;
     std::uint64_t random = 0x9e3779b97f4a7c15u;
@@ -108,7 +109,7 @@ class OverlapPlacement {
     return best;
   }
 
-  /// What lies below comes before what lies above it.
+  /// Rectangles at lower addresses come before those above them.
   std::vector<std::size_t> latest_first() const {
     std::vector<std::size_t> order(rectangles_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});

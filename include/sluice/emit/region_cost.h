@@ -20,7 +20,7 @@
 
 namespace sluice::emit {
 
-/// Of a stage of the emitted code: its row and its pixel.
+/// Bytes that the emitted code keeps for each stage: its row and its pixel.
 inline constexpr std::uint64_t kPlaceBytes = 4;
 /// Floats, and sums of 32 bits.
 inline constexpr std::uint64_t kArenaAlignment = 4;
@@ -35,7 +35,7 @@ struct RegionCost {
   std::uint64_t sum() const noexcept { return tensors() + scratch + kept + places; }
 };
 
-/// Elements that no ring may split: pixels of everybody who writes or reads, rows of who makes or reads rows in one piece.
+/// Elements that no ring may split: pixels of all writers and readers, and rows of those that write or read whole rows.
 inline std::int64_t ring_unit(const Network& network, const Storage& storage) {
   std::int64_t unit = 1;
   if (storage.maker) {
@@ -70,8 +70,8 @@ class RegionCosts {
   /// Multiply-adds of all strips of a region.
   std::uint64_t macs(const Region& region) const { return Strips(network_, region).macs(); }
 
-  /// Of a region in strips, what is seen without a walk: whole tensors, and the rows that lie between the first and the last one that a
-  /// window reads.
+  /// The cost of a region in strips, as far as it is seen without a walk: whole tensors, and the rows between the first and the last one
+  /// that a window reads.
   std::uint64_t least_of_strips(const Region& region) const {
     const Strips strips(network_, region);
     std::uint64_t sum = whole_bytes(region.first, region.last);

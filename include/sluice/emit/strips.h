@@ -30,7 +30,7 @@ struct Region {
   bool contains(std::size_t stage) const noexcept { return stage >= first && stage < last; }
 };
 
-/// Is a storage that the region makes read behind it?
+/// Whether a storage that the region makes is read after it.
 inline bool outlives(const Network& network, const Region& region, std::size_t storage) {
   const Storage& s = network.storages[storage];
   return s.is_output || (!s.readers.empty() && s.readers.back() >= region.last);
@@ -38,7 +38,7 @@ inline bool outlives(const Network& network, const Region& region, std::size_t s
 
 class Strips {
  public:
-  /// Of a region that may run in so many strips (`possible`).
+  /// The cost of a region that may run in so many strips (`possible`).
   Strips(const Network& network, const Region& region) : network_(network), region_(region) {
     const std::size_t count = region.last - region.first;
     columns_.resize(static_cast<std::size_t>(region.strips) * count);

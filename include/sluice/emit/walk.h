@@ -39,8 +39,8 @@ class Walk {
     }
   }
 
-  /// How far a storage `above` that dies here must lie above one `below` that is made here, in bytes, so that no byte is written while it
-  /// is still read. Ask before `run`.
+  /// By how many bytes a storage `above` that ends here must be above one `below` that is made here, so that no byte is written while it is
+  /// still read. Ask before `run`.
   struct Overlap {
     std::size_t above = 0, below = 0;
     std::int64_t distance = 0;
@@ -90,7 +90,7 @@ class Walk {
     }
   }
 
-  /// The stage that must run before `i` can make `count` pixels; `i` itself: none.
+  /// The stage that must run before `i` can make `count` pixels; `i` itself if none must.
   std::size_t lacks(std::size_t i, std::int64_t count) const {
     const Place& at = place(i);
     for (const StageInput& input : network_.stages[i].inputs) {
@@ -117,7 +117,7 @@ class Walk {
     return in_strips != 0 ? in_strips : network_.stages[maker].out.pixels;
   }
 
-  /// The element before which a stage has made all of this strip, if it stands at this place.
+  /// The element up to which a stage at this position has made everything of this strip.
   std::int64_t made_before(std::size_t maker, const Place& at) const {
     return (at.row * row_pixels(maker) + at.pixel) * network_.stages[maker].out.channels;
   }
@@ -158,7 +158,7 @@ class Walk {
     if (writes) {
       const std::int64_t end =
           stage.folds ? stage.out.rows * stage.out.pixels * stage.out.channels : made_before(i, {place(i).row, place(i).pixel + count});
-      // What nobody reads is written all the same.
+      // Rows that no stage reads are written all the same.
       const std::int64_t keep = std::min(keep_of(stage.storage, i, after), end - stage.out.channels);
       alive_[stage.storage] = std::max(alive_[stage.storage], end - keep);
       for (Overlap& o : overlaps_)

@@ -16,7 +16,7 @@ namespace sluice {
 
 struct MemoryOutlook {
   Bytes resident;                        // of this process
-  Bytes available;                       // to this process beside what it holds: without swapping, within its cgroups
+  Bytes available;                       // to this process in addition to what it holds: without swapping, within its cgroups
   Bytes cgroup_limit = kUnlimitedBytes;  // the least of its cgroups
   double pressure = 0;                   // share of the last ten seconds in which some task waited for memory (PSI), 0 to 1
 };
@@ -25,10 +25,11 @@ struct MemoryOutlook {
 /// no memory for reading, nothing is available.
 MemoryOutlook read_memory_outlook(const std::string& root = {});
 
-/// Of process scope. A cgroup's limit less 4 MiB is never exceeded: what the kernel counts there beside the process.
+/// A budget of process scope. It never exceeds a cgroup's limit less 4 MiB, which are for what the kernel charges the group besides the
+/// process.
 Bytes first_budget(const MemoryOutlook& outlook) noexcept;
 
-/// The budget to go to from `current`, or none where the change would not be worth its loads.
+/// The budget to change to from `current`, or none if the change would not be worth its loads.
 std::optional<Bytes> changed_budget(const MemoryOutlook& outlook, Bytes current) noexcept;
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// The user's door: open a model, give a budget, run.
+// The interface for users: open a model, give a budget, run.
 //
 //     auto model   = sluice::Model::open("resnet50.sluice");
 //     auto session = sluice::Session::create(*model, {.budget = 24_MiB});
@@ -54,11 +54,11 @@ class Model {
   /// open_part_source.
   static Result<std::shared_ptr<const Model>> open_part(int descriptor, Bytes offset, Bytes size, const model::Extents& dims = {},
                                                         const model::KeyCallback& key = {});
-  /// A model that the program reads by itself, loads included.
+  /// A model whose bytes a function of the program reads.
   static Result<std::shared_ptr<const Model>> open_reader(const model::Reader& reader, const model::Extents& dims = {},
                                                           const model::KeyCallback& key = {});
-  /// The same file with the graph of other extents: dimensions that `dims` does not name are at their bound, whatever they are here. Reads
-  /// the header again; the file stays open once. Errors: those of ModelFile::with_extents.
+  /// Opens the same file with the graph of other extents: dimensions that `dims` does not name are at their bound, whatever they are here.
+  /// Reads the header again; the file stays open once. Errors: those of ModelFile::with_extents.
   Result<std::shared_ptr<const Model>> with_dims(const model::Extents& dims) const;
   /// A part of the graph (model/part.h) as a model of its own, with the tensors that cross its border as ports. Shares the open file.
   /// Errors: those of ModelFile::with_part.
@@ -73,7 +73,7 @@ class Model {
   model::ModelFile file_;
 };
 
-/// Where the bytes of a budget go.
+/// How the bytes of a budget are used.
 struct MemoryReport {
   Bytes budget;         // as given
   Bytes overhead;       // what is not arena: process scope: code, stacks, heap, counter error; library scope: metadata and stacks
@@ -97,10 +97,10 @@ class Session {
   /// Errors: kBudgetTooSmall with needed = the smallest budget that works in this scope (of a shared arena: with the sessions it has);
   /// those of make_plan, verify and Executor.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options);
-  /// Waits for a call that is under way in another thread, not for reads that the system does not end: those keep their part of the arena.
+  /// Waits for a call that runs in another thread, but not for reads that hang: those keep their part of the arena.
   virtual ~Session() = default;
 
-  /// What this session runs: where its options have `dims`, not the model that it was made of.
+  /// The model that this session runs. If its options have `dims`, that is not the one that it was made of.
   virtual const Model& model() const noexcept = 0;
   /// Copies a tensor of the port's ONNX shape, row-major, into the arena. `dtype` is the port's (model::Graph::dtype_of); f32 too where
   /// that is f16, bf16 or f64, all of which become f32 here. Inputs without elements need not be set. Errors: kInvalidArgument (port, type
@@ -116,27 +116,26 @@ class Session {
   /// A part of an output: as many elements of its ONNX order as `data` holds, from `first_element` on. For outputs that are too large to
   /// be held twice. Errors: as get_output.
   virtual Status get_output_part(std::size_t port, std::uint64_t first_element, std::span<std::byte> data) noexcept = 0;
-  /// An input to be written without a copy, which then counts as set. Images lie as NHWC here, whatever their ONNX order: mind the strides.
-  /// It holds until the next run (with keep_inputs until it is set again), not beyond set_budget or another session's turn. Errors: those
-  /// of set_input; kUnsupported for an input that no step reads.
+  /// An input to be written without a copy, which then counts as set. Images are stored as NHWC here, whatever their ONNX order: use the
+  /// strides. It holds until the next run (with keep_inputs until it is set again), not beyond set_budget or another session's turn.
+  /// Errors: those of set_input; kUnsupported for an input that no step reads.
   virtual Result<TensorInPlace> input_in_place(std::size_t port) noexcept = 0;
   /// An output to be read without a copy, in the extents of the last run. It holds as long as get_output gives it, and is not written.
   virtual Result<TensorInPlace> output_in_place(std::size_t port) noexcept = 0;
-  /// With SessionOptions::ports_elsewhere: the next run reads an input where it lies with the caller, and makes an output there, so that
+  /// Needs SessionOptions::ports_elsewhere. The next run reads an input from the caller's memory, or writes an output to it, so that
   /// sessions hand tensors to each other without a copy. `memory` has the bytes of the tensor, dense in ONNX order, and kPortTail more that
   /// may be read; it begins on 64 bytes. An input counts as set, and get_output has nothing to give. Both hold for one run, not beyond
-  /// set_budget or another session's turn.
-  /// Errors: kUnsupported where the port cannot, because its order in the arena is another or the plan has something else at its bytes; it
-  /// is then copied as ever. Those of set_input.
+  /// set_budget or another session's turn. Errors: those of set_input; kUnsupported if the port is stored in another order in the arena, or
+  /// the plan uses its bytes for something else: it is then copied as usual.
   virtual Status place_input(std::size_t port, std::span<std::byte> memory) noexcept = 0;
   virtual Status place_output(std::size_t port, std::span<std::byte> memory) noexcept = 0;
   /// Runs the model. Allocates nothing. After an error the session can run again.
   virtual Status run() noexcept = 0;
 
-  /// Makes the run that is under way, or the next one, end with kCancelled, after the step or the turn of a loop that is under way. From
+  /// Makes the current run, or the next one, end with kCancelled after its current step or iteration of a loop. From
   /// any thread, also beside set_budget.
   virtual void cancel() noexcept = 0;
-  /// Takes back a cancellation that no run has taken: for who called a run off that had just ended. By the thread that runs.
+  /// Takes back a cancellation that no run has consumed, for a caller that cancelled a run that had just ended. By the thread that runs.
   virtual void forget_cancel() noexcept = 0;
 
   /// Plans again for another budget. Memory that the new plan does not need goes back to the system before this returns; resident weights

@@ -22,7 +22,7 @@ namespace sluice {
 struct OutputBlock {
   std::size_t port = 0;
   const std::byte* data = nullptr;  // until the hook returns
-  DType dtype = DType::kF32;        // as the values lie: f32 where the port is f16, bf16 or f64
+  DType dtype = DType::kF32;        // the type in memory: f32 if the port is f16, bf16 or f64
   DType port_dtype = DType::kF32;
   Shape shape;                                          // of the box
   std::array<std::int64_t, Shape::kMaxRank> begin{};    // of its first element in the output

@@ -7,11 +7,12 @@
 //     auto prediction = predictor.at(24_MiB);
 //
 // What is priced is the plan that a session would run, by the code that the planner chooses it with, so that bands, slices and streamed
-// weights are as they will be. The error of each kernel is part of a measured profile; the interval adds them up: errors of one kernel's
-// steps go together by half, those of different kernels are independent, and what no profile sees (docs/prediction.md) is common to all.
+// weights are as they will be. The error of each kernel is part of a measured profile; the interval adds them up: half of the error of a
+// step is common to all steps of its kernel, errors of different kernels are independent, and influences that no profile sees
+// (docs/prediction.md) are common to all.
 //
-// Invariants: low_ms <= latency_ms <= high_ms; compute_ms and wait_ms of all nodes add up to latency_ms, but for what reading slows
-// computing (and, of bands and steps that read by themselves, what the plan's own prediction has beside its steps).
+// Invariants: low_ms <= latency_ms <= high_ms; compute_ms and wait_ms of all nodes add up to latency_ms, except for the slowdown of
+// computing by reading (and, for bands and steps that read by themselves, the parts of the plan's prediction that belong to no step).
 #pragma once
 
 #include <memory>
@@ -35,7 +36,7 @@ struct LatencyPrediction {
   double high_ms = 0;
   Bytes peak;                         // of the scope that the options name
   Bytes bytes_read;                   // by the loads of such a run, whole blocks
-  bool measured = false;              // false: by the assumed profile, which is no device's
+  bool measured = false;              // false: by the assumed profile
   std::vector<NodePrediction> nodes;  // that have steps, in the order of their first one; then those that a device copies without any
 };
 
@@ -46,7 +47,7 @@ class Predictor {
 
   /// Plans for the budget and prices the plan. Errors: those of plan_session.
   Result<LatencyPrediction> at(Bytes budget) const;
-  /// Prices a plan that is there; `overhead` is what the scope counts beside its arena. Errors: kInvalidPlan.
+  /// Prices an existing plan; `overhead` is what the scope counts besides its arena. Errors: kInvalidPlan.
   Result<LatencyPrediction> of(const plan::Plan& plan, Bytes overhead) const;
 
  private:

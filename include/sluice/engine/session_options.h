@@ -29,8 +29,8 @@ namespace sluice {
 class SharedArena;  // shared_arena.h
 
 /// What a budget bounds. kLibrary: all that Sluice holds. kProcess: the peak resident set of this process, as the kernel counts it: what it
-/// holds when the session is made, what the session takes, and what the program says that it will take itself after (`reserve`). What it
-/// takes beyond that nobody has counted.
+/// holds when the session is made, what the session takes, and what the program says that it will take itself after (`reserve`). No budget
+/// counts what it takes beyond that.
 enum class BudgetScope : std::uint8_t { kLibrary, kProcess };
 
 /// How a session goes about it. Nothing here changes a bit of any output.
@@ -40,13 +40,13 @@ struct Tuning {
   /// How much counted work may go into a better plan, in milliseconds of a usual CPU. Default: 50. Price: as long at opening and in
   /// set_budget; 0 takes the first plans, which are up to a few percent slower.
   std::uint64_t search_ms = 50;
-  /// How far activations go in bands. Default: as far as the budget asks. kOff: never, and some budgets are refused; kLeast: as far as
+  /// How far activations go in bands. Default: as far as the budget needs. kOff: never, and some budgets are refused; kLeast: as far as
   /// possible, for the least memory. Price of bands: rows that are computed twice.
   planner::Partition partition = planner::Partition::kAuto;
   /// The most that bands may cost, as a share of the predicted time without them. Default: 5 %. From 0 to 10; more allows smaller budgets.
   double max_overhead = 0.05;
-  /// Whether a repeated run reads the first weights of the next one. Default: yes. Without, runs right after each other are slower, and what
-  /// is kept is chosen for runs that begin with nothing read: for sessions that take turns.
+  /// Whether a repeated run reads the first weights of the next one. Default: yes. Without, runs right after each other are slower, and
+  /// what is kept is chosen for runs that begin with nothing read: for sessions that take turns.
   bool read_ahead = true;
   /// Who reads weights. Default: io_uring where the system has it and the model is read directly, else threads. kRing is refused where
   /// there is none; kThreads costs a stack for each read in flight.
@@ -58,7 +58,7 @@ struct Tuning {
   Bytes read_size{};
   /// Reads under way at one time, up to executor::kMaxReadsInFlight. Default: 0, what the device profile found best, else 4.
   int reads_in_flight = 0;
-  /// A run in which no read ends for so long fails with kIo (ETIMEDOUT). Default: 30 s; 0: never, and a dead disk holds a run for ever.
+  /// A run in which no read ends for so long fails with kIo (ETIMEDOUT). Default: 30 s; 0: never, so a dead disk hangs a run.
   std::int64_t read_timeout_ms = executor::ReadOptions{}.timeout_ms;
   /// Processors that compute, and those that the loader and its readers run on. Default, empty: where the CPU has big and small cores, the
   /// big ones compute, if there is one for each thread, and the small ones load; else all compute, and the loader runs where the interrupts
@@ -76,16 +76,16 @@ struct Emulation {
 };
 
 struct SessionOptions {
-  /// What the session may hold. Default: all weights at once. Less makes it stream: each run reads what was not kept. In a shared arena:
-  /// what the session would take alone, the arena's budget if that is less.
+  /// The most that the session may hold. Default: no limit, so all weights stay in memory. With less it streams: each run reads what was
+  /// not kept. In a shared arena: what the session would take alone, or the arena's budget if that is less.
   Bytes budget = kUnlimitedBytes;
   /// Addresses are reserved for set_budget up to here, so that going up keeps what is resident. Default: 0, the budget. Costs address space
   /// and one more plan at opening, no memory.
   Bytes largest_budget{};
   /// What the budget bounds. Default: what the library holds.
   BudgetScope scope = BudgetScope::kLibrary;
-  /// Of a process budget, what the program itself will take after this session is made: its own buffers, other libraries. Default: nothing.
-  /// Costs as much of the arena. A library budget does not count it.
+  /// In process scope: the bytes that the program itself will take after this session is made, for its own buffers and for other libraries.
+  /// Default: none. The arena becomes smaller by as much. Library scope does not count them. set_budget does not measure the process again.
   Bytes reserve{};
   /// Threads that compute, the caller's among them. Default: 1. Each costs a stack and its workspaces; outputs are the same bits.
   int threads = 1;
@@ -93,28 +93,29 @@ struct SessionOptions {
   bool repeat = false;
   /// Inputs set once serve many runs. Default: yes. Without, their bytes are free for others during a run, and each run sets them.
   bool keep_inputs = true;
-  /// Ports may lie with the caller (Session::place_input, place_output). Default: no. Costs what keep_inputs costs, and some bytes a port.
+  /// Ports may be in the caller's memory (Session::place_input, place_output). Default: no. Costs what keep_inputs costs, and some bytes a
+  /// port.
   bool ports_elsewhere = false;
-  /// Where a budget is smaller than the activations, even in bands: a directory for a scratch file, which activations go to and come back
-  /// from, as the plan says. Default, empty: never, and such budgets are refused. Costs the disk's time, twice for each byte; same outputs.
-  /// The file has no name and ends with the session. Refused for encrypted models, whose activations it would hold in plain.
+  /// The directory of a scratch file, to which activations go and from which they come back, as the plan says, if even bands do not fit
+  /// them in the budget. Default, empty: such budgets are refused. Costs the disk's time, twice for each byte; same outputs. The file has
+  /// no name and ends with the session. Refused for encrypted models, whose activations it would hold in plain.
   std::string scratch_directory{};
   /// Turns that the loops of one step may take in all, those within others included; a run that wants more ends with kInvalidArgument.
   /// Default: a million, which keeps a hostile model from running for ever.
   std::int64_t max_turns = kernels::kDefaultMaxTurns;
   /// Keep what each step and load costs (Session::step_times, load_times). Default: no. Costs two looks at the clock a step.
   bool time_steps = false;
-  /// What this device can do (profiler/profile_file.h, profiler/measure.h); copied. Default: assumed rates, and plans that may be slower.
+  /// The device profile (profiler/profile_file.h, profiler/measure.h); copied. Default: assumed rates, and plans that may be slower.
   const profiler::DeviceProfile* profile = nullptr;
   /// Run this plan instead of making one; verified, and copied. Default: the planner's.
   const plan::Plan* plan = nullptr;
-  /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Sessions of other extents may be beside it.
+  /// Not empty: the session is one of `model->with_dims(dims)`, whose graph its budget counts. Other sessions may have other extents.
   model::Extents dims{};
   /// Run in turn with the other sessions of this arena, within its budget. Scope, reserve, threads, compute_cpus and largest_budget are the
   /// arena's then; here they are left as they are, or say the same.
   std::shared_ptr<SharedArena> arena{};
 
-  /// Told what the session decides and what keeps it from its best (core/log.h). Default: nobody; then no text is made.
+  /// Told what the session decides and what keeps it from its best (core/log.h). Default: none; then no text is made.
   LogHook log{};
   /// Called before and after each step of a run, in the thread that runs: progress, a profiler's zones, a scheduler that lets a run wait.
   /// Default: nobody. Costs a branch a step. Neither allocates; both live as long as the session, across set_budget too.
@@ -122,7 +123,7 @@ struct SessionOptions {
   executor::StepHook after_step{};
 
   /// Takes outputs block by block as they are made (engine/output_block.h): no budget holds them whole, and get_output has nothing to give.
-  /// Default: nobody, and outputs hold until the next run. Lives as long as the session.
+  /// Default: none; outputs are valid until the next run. Lives as long as the session.
   OutputHook outputs{};
 
   Tuning tuning{};

@@ -9,10 +9,10 @@
 //     budget  |<-- overhead: pool, tables of all -->|<-- kept: faces -->|<-- kept: names -->|<-- passing: whoever runs -->|
 //
 // One arena and one compute pool serve all; each session has its own plan, tables and (mostly sleeping) loader thread, which count in the
-// budget. Each session is planned as if the arena were its own, within SessionOptions::budget if that is less. What their plans keep
-// (resident weights) lies side by side as far as the budget has room for all, and then nothing is read again; where it has not, a turn
-// overwrites what it needs and the others read that again when their turn comes. Dividing the arena among models is the caller's to choose,
-// by the budgets of the sessions: nobody else knows which model matters.
+// budget. Each session is planned as if the arena were its own, within SessionOptions::budget if that is less. If the budget has room for
+// all resident weights of their plans, these are side by side, and nothing is read again; if not, a session's turn overwrites what it
+// needs, and the others read that again in theirs. The caller divides the arena among models by the budgets of the sessions, since only the
+// caller knows which model matters.
 //
 // Invariants:
 // - (T1) The bytes of all sessions together, arena and overhead, stay within the one budget.
@@ -65,10 +65,10 @@ class SharedArena {
   /// again. Errors: kBudgetTooSmall naming the model that does not fit, with the smallest budget in which it and the tables of all do.
   Status set_budget(Bytes budget);
 
-  /// Of all sessions together. Where another thread uses the arena, its last figures.
+  /// The figures of all sessions together; while another thread uses the arena, the last ones known.
   MemoryReport memory() const noexcept;
 
-  /// For Session::create.
+  /// Used by Session::create.
   const std::shared_ptr<engine::Tenancy>& tenancy() const noexcept { return tenancy_; }
 
  private:

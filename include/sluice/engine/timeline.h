@@ -1,5 +1,5 @@
-// When each step and each load of a plan is expected: the latency model's answer in detail, for pictures and for comparison with what a run
-// measured (Session::step_times, load_times).
+// The expected time of each step and each load of a plan, by the latency model: for pictures and for comparison with a measured run
+// (Session::step_times, load_times).
 //
 //     Plan + DeviceProfile --expected_times--> milliseconds from the run's begin, by step and by load
 //

@@ -66,7 +66,7 @@ struct LoadTime {
 /// How weights are read. Measured on one disk (docs/benchmarks.md): from 2 MiB in flight the rate is flat, at 512 KiB x 4 the CPU time too.
 struct ReadOptions {
   ReadMethod method = ReadMethod::kAuto;
-  Bytes size{512 * 1024};             // of one read, a multiple of 4096; smaller where a load ends
+  Bytes size{512 * 1024};             // bytes of one read, a multiple of 4096; fewer at the end of a load
   int in_flight = 4;                  // 1 to kMaxReadsInFlight
   std::int64_t timeout_ms = 30'000;   // a run in which no read ends for longer fails with kIo (ETIMEDOUT); 0: never
   double bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
@@ -142,9 +142,9 @@ class Executor {
   /// left may go to the same bytes.
   virtual RowView input(std::size_t port) noexcept = 0;
   virtual RowView output(std::size_t port) noexcept = 0;
-  /// Lets a port lie at `data` from here on, in place of the arena, until it is placed again; null: in the arena. 64-byte aligned, the bytes
-  /// of the tensor, dense, and kernels::kReadTail more that may be read. Between runs. False where it does not move: the plan has other
-  /// things in its buffer, a step writes to an input's, or nobody asked for it (ExecutorOptions::ports_move).
+  /// Lets a port lie at `data` from here on, in place of the arena, until it is placed again; null: in the arena. 64-byte aligned, the
+  /// bytes of the tensor, dense, and kernels::kReadTail more that may be read. Between runs. False where it does not move: the plan has
+  /// other things in its buffer, a step writes to an input's, or nobody asked for it (ExecutorOptions::ports_move).
   virtual bool place_input(std::size_t port, std::byte* data) noexcept = 0;
   virtual bool place_output(std::size_t port, std::byte* data) noexcept = 0;
   /// Extents of output port i in the last run, ONNX order; those of a bounded output may be shorter than the port's (graph.h, G6), and
@@ -153,8 +153,8 @@ class Executor {
 
   /// Errors: kIo, kFileChanged, kChecksumMismatch, kCancelled. The next run starts from a clean prologue.
   virtual Status run() noexcept = 0;
-  /// Whether the loader goes on with the loads of the run after this one, which take the disk's time in vain where another executor uses the
-  /// arena in between. Between runs; default: yes.
+  /// Whether the loader goes on with the loads of the run after this one, which take the disk's time in vain where another executor uses
+  /// the arena in between. Between runs; default: yes.
   virtual void read_ahead(bool wanted) noexcept = 0;
   /// Ends the run that is under way, or the next one, with kCancelled, within 100 ms of the end of its step. From any thread. A read that
   /// the system does not end is left to it; `settle`, the next run and the destructor wait for it.
@@ -176,10 +176,10 @@ class Executor {
   /// After a run that failed: waits for the reads that it left. Nothing to do after any other. Errors: kIo (ETIMEDOUT) where one does not
   /// end, kCancelled when the next run was cancelled meanwhile.
   virtual Status settle() noexcept = 0;
-  /// As `leave`, before the executor ends: false when reads have not ended after `patience_ns`. Then the destructor would wait for them,
-  /// and neither this nor what it was made of may go before.
+  /// Does what `leave` does, before the executor is destroyed; false if reads have not ended after `patience_ns`. Then the destructor would
+  /// wait for them, and neither this nor what it was made of may go before.
   virtual bool quiet(std::int64_t patience_ns) noexcept = 0;
-  /// From `leave` (or from the beginning) to the next run: what the arena holds for this plan. Whoever uses the arena meanwhile keeps it
+  /// What the arena holds for this plan, between `leave` (or the beginning) and the next run. Whoever uses the arena meanwhile keeps it
   /// true. After a run that is all resident and derived weights, after an error nothing.
   virtual Holding& held() noexcept = 0;
   /// After `leave`, or before the first run: all resident and derived weights are in the arena and stay, others see to it. No run reads

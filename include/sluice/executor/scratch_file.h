@@ -1,6 +1,6 @@
 // The file that spilled activations go to and come back from (plan::PassingTensor, ADR 0040).
 //
-// It has no name: whatever becomes of the process, nothing stays behind. All that a plan writes is set aside when it is made, as far as the
+// It has no name, so it disappears however the process ends. All that a plan writes is set aside when it is made, as far as the
 // file system can do that, so that a full disk is an error of making a session rather than of a run.
 #pragma once
 

@@ -1,4 +1,4 @@
-// ONNX in, model file out.
+// Makes a model file from an ONNX file.
 //
 //     ONNX file --read--> OnnxGraph --lower--> Draft: one form an operator, shapes known --rewrite--> fused, NHWC
 //               --emit--> model::Graph --pack--> file
@@ -30,7 +30,7 @@
 
 namespace sluice::importer {
 
-/// One thing that stands in the way, in words for the person who has the ONNX file.
+/// A reason why the file cannot be converted, in words for its user.
 struct Problem {
   ErrorCode code = ErrorCode::kUnsupported;
   std::string node;     // name, or its output's name when it has none; empty for the file as a whole
@@ -65,7 +65,7 @@ struct ConvertOptions {
   std::map<std::string, InputValue> values{};      // graph inputs that become constants: those whose values decide shapes
   std::map<std::string, Shape> bounds{};           // of values whose extents are known at run only: --bound name=extents
   bool exact = false;                              // --numerics exact: every node of the class kExact, no Winograd
-  bool fuse = true;                                // off: one node an operator (tests)
+  bool fuse = true;                                // off: one node for each operator (tests)
   std::optional<kernels::PanelStorage> weights{};  // --weights: what panels hold; nothing: as the file has them, f16 or f32
   /// --weights auto: what those of these weights hold, by name, whatever `weights` says (weight_choice.h).
   std::map<std::string, kernels::PanelStorage, std::less<>> weight_forms{};
@@ -73,14 +73,13 @@ struct ConvertOptions {
   bool sparse = true;              // --sparse auto: zero blocks of 16 outputs x 1 input are left out where that pays
   model::Preprocess preprocess{};  // written as metadata when present
   std::vector<std::string> labels{};
-  /// --max-constants: bytes that convert may make beyond what lies in the file, by computing with constants, writing fills out and
-  /// unrolling bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB
-  /// written.
+  /// --max-constants: bytes that convert may make beyond those in the file, by computing with constants, writing out fills and unrolling
+  /// bodies. None: 3 MiB for a file of at most 1 KiB, else 64 KiB for each of its bytes, up to 256 MiB in memory and 4 GiB written.
   std::optional<Bytes> max_constants{};
   Coding code = Coding::kNone;           // --code
   double disk_bytes_per_second = 1.5e9;  // --io-limit: of the disk that Coding::kAuto codes for; a middling NVMe disk's
   const model::Key* key = nullptr;       // --encrypt: what the model is encrypted with; it outlives the call
-  /// --without-weights: the model file ends behind its header and can be planned, not run. Initialisers may be without data then (shapes
+  /// --without-weights: the model file ends after its header and can be planned, not run. Initialisers may be without data then (shapes
   /// alone, or external files that are not there); integers that decide shapes still have to have theirs.
   bool without_weights = false;
   /// --made-up-weights: initialisers without data become ones (reals) or zeros, so that the time of such a net can be measured.
@@ -95,7 +94,7 @@ struct PrunedWeight {
   double noise_db = 0;  // signal to noise of its values; infinite: what was left out was zero
 };
 
-/// What convert did, for its report.
+/// Figures of a conversion, for its report.
 struct ConvertReport {
   std::vector<Problem> problems;          // empty on success
   std::vector<std::string> value_inputs;  // inputs that would have to be bound (ConvertOptions::values), where that was a problem

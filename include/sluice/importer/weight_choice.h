@@ -7,7 +7,7 @@
 // steps of all weights are taken in the order of what a byte saved costs in noise, until the price says that reading is hidden, or as short
 // as it gets. Then steps that gain nothing are taken back.
 //
-// What a choice costs in time is the caller's to say (the planner stands above this module): it is given a model file without weights.
+// The caller prices each choice (this module may not include the planner): it is given a model file without weights.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace sluice::importer {
 
-/// What a plan for one choice says.
+/// What a run is predicted to cost with one choice of storage for each weight.
 struct WeightPrice {
   double period_ms = 0;
   double compute_ms = 0;

@@ -1,4 +1,5 @@
-// The call that a step becomes: addresses, ranges, and what the kernel must know of its node. Inner loops see this and nothing above it.
+// The call that a step becomes: addresses, ranges, and what the kernel must know of its node. Inner loops include this and nothing above
+// it.
 //
 // Way to here: `resolve` (kernels/kernel.h) chooses code and parameters for a node, the executor adds the addresses of a step.
 //
@@ -29,7 +30,8 @@ inline constexpr Bytes kReadTail{64};
 struct Operand {
   RowView view;
   Shape shape;
-  /// Of a bounded tensor (model/graph.h, G6): its extents in this run, dense at `view.data`. The step that makes it writes them. Else null.
+  /// The extents of a bounded tensor (model/graph.h, G6) in this run; its values are dense at `view.data`. The step that makes it writes
+  /// them. Else null.
   Shape* extents = nullptr;
 };
 
@@ -89,8 +91,8 @@ struct SumsPart {
   float* sums = nullptr;
 };
 
-/// What a kernel found in its input values that it cannot compute with, such as an index outside a table. It writes something all the
-/// same; the run goes on to its end and is then an error.
+/// What a kernel found in its input values that it cannot compute with, such as an index outside a table. It still writes some output; the
+/// run goes on to its end and then fails.
 struct StepFault {
   const char* reason = nullptr;  // a string literal; nullptr: nothing
 };

@@ -1,4 +1,5 @@
-// How one operator runs: the descriptor that planner, profiler and executor read. It is the one door of the kernels that sees a graph.
+// How one operator runs: the descriptor that planner, profiler and executor read. It is the only part of the kernels' interface that sees a
+// graph.
 //
 // Way to here: the planner asks `kernels_for` for the kernels that support a node, prices them with `cost` and `workspace`, and writes
 // steps {node, kernel, rows, channels}. The executor resolves each node once and turns its steps into calls (kernels/call.h):
@@ -45,14 +46,14 @@ struct KernelDescriptor {
   bool slices_channels = false;
   /// May steps take part of the output rows?
   bool slices_rows = false;
-  /// May steps take part of the products of their sums (KernelCall::part), of nodes that allow it (model::reduction_of)?
+  /// Whether steps may take a part of the products of their sums (KernelCall::part), if the node allows it (model::reduction_of).
   bool cuts_sums = false;
   /// A step reads the input rows that its output rows need after they are widened to multiples of this within their image (Winograd's
   /// squares are 4 rows high). Bands cut at multiples compute nothing twice.
   std::int64_t row_granule = 1;
   /// Bit i: the output may be the same tensor as input i (K4), given equal shapes.
   std::uint32_t (*in_place_inputs)(const model::Graph&, const model::Node&) noexcept = nullptr;
-  /// Do all inputs and the output take any pitch? If not, the planner keeps them dense.
+  /// Whether all inputs and the output may have any pitch. If not, the planner keeps them dense.
   bool takes_pitches = true;
   /// Code for an instruction set, which must be one that the CPU has, and parameters for a node that it supports.
   ResolvedCall (*resolve)(const model::Graph&, const model::Node&, Isa) noexcept = nullptr;
@@ -83,7 +84,7 @@ inline operators::PlainForm form_of(const model::PlainAttributes& attributes) no
   return {attributes.result, attributes.present, attributes.arguments};
 }
 
-/// What a kernel says of a node that is resolved for this alone.
+/// Answers of a kernel about a node, for which the node is resolved.
 inline Bytes workspace_bytes(const KernelDescriptor& kernel, const model::Graph& graph, const model::Node& node,
                              const StepExtent& extent) noexcept {
   return kernel.workspace == nullptr ? Bytes() : kernel.workspace(kernel.resolve(graph, node, active_isa()).parameters, extent);

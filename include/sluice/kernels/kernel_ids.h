@@ -1,12 +1,13 @@
-// The numbers of kernels, which plans store: append only. What is behind a number is in the registry (kernels/registry.h); inner loops that a
-// trimmed build may leave out know the numbers alone.
+// The numbers of kernels, which plans store: append only. The registry (kernels/registry.h) has the kernel of each number; inner loops that
+// a trimmed build may leave out use the numbers alone.
 #pragma once
 
 #include "sluice/core/ids.h"
 
 namespace sluice::kernels {
 
-/// 1-99 and 200-219 own SIMD kernels, 100-199 the readable reference, 220-299 reserved for adapters (docs/adr/0006-xnnpack.md).
+/// 1-99 and 200-219: SIMD kernels; 100-149 and 190-199: the readable reference; 150-189: the generic integer kernels (150 + OpKind);
+/// 220-299: reserved for adapters (docs/adr/0006-xnnpack.md).
 namespace kernel_id {
 inline constexpr KernelId kConvDirect{1};     // KxK, grouped with N/g >= 16: in place, or padded row strips
 inline constexpr KernelId kConvPointwise{2};  // 1x1, any stride, rows read in place

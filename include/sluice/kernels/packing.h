@@ -20,7 +20,7 @@ namespace sluice::kernels {
 enum class PanelStorage : std::uint8_t {
   kF32,
   kBf16,  // rounded to nearest
-  kF16,   // the same; what lies beyond 65504 becomes infinite
+  kF16,   // the same; values beyond 65504 become infinite
   kInt8,  // whole numbers from -127 to 127 times one scale for each output
   kInt4,  // from -8 to 7 times one f16 scale for each 32 values of an output, in the order of its panel: that of the least squared error
 };
@@ -29,7 +29,7 @@ inline constexpr std::size_t kPanelStorages = 5;
 /// As `convert --weights` has it: "f32", "bf16" and so on; empty behind the last.
 std::string_view name_of(PanelStorage storage) noexcept;
 
-/// Strided access to values that somebody else owns (a mapped ONNX file). Strides count elements; 0 repeats one value.
+/// Strided access to values that it does not own (a mapped ONNX file). Strides count elements; 0 repeats one value.
 ///
 ///     value(n, tap, k) = data[(n / outputs_per_group) * group_stride + (n % outputs_per_group) * output_stride
 ///                             + tap * tap_stride + (k / k_inner) * k_outer_stride + (k % k_inner) * k_inner_stride] * scale[n]
@@ -109,14 +109,14 @@ bool fit_groups(QuantisedSource& source) noexcept;
 void describe_quantised(const QuantisedSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;
 void pack_quantised(const QuantisedSource& source, PanelRange p, std::span<std::byte> out) noexcept;
 
-/// Integers as they are, for nodes of the class int8: panels [tap][K / 4][16][4], or depthwise [tap][16]. `where` counts elements from
+/// Packs integers unchanged, for nodes of the class int8: panels [tap][K / 4][16][4], or depthwise [tap][16]. `where` counts elements from
 /// `values` on.
 struct IntegerSource {
   PackSource where;  // `data`, `dtype` and `scale` do not matter
   const std::int8_t* values = nullptr;
   bool depthwise = false;
-  /// So many groups of `where` are one in the panels, where an output has zeros for the inputs of the others. They fill a panel, or are
-  /// all.
+  /// So many groups of `where` are merged into one in the panels, in which an output has zeros for the inputs of the other groups. They
+  /// fill a panel, or are all.
   std::int64_t merged = 1;
 };
 void describe_integers(const IntegerSource& source, std::span<const std::int64_t> logical_shape, model::Weight& weight) noexcept;

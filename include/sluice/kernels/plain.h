@@ -1,4 +1,4 @@
-// How the long tail runs: one generic kernel an operator, correct and short, beside its definition (operators/generic.h).
+// The generic kernels of plain operators, one for each, correct and short; their definitions are in operators/generic.h.
 //
 // The kernel of kPlain finds a node's definition by number and hands its generic kernel dense tensors (src/kernels/plain/kernel.h). A
 // kernel takes what `infer` has let pass, so it checks no shape again; it checks values that come from tensors (indices) and names what is
@@ -35,8 +35,8 @@ struct GenericKernel {
   /// Computes `out`. Scratch is what `scratch` asked for, 64-byte aligned.
   PlainRefusal (*run)(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept = nullptr;
   std::uint64_t (*scratch)(const PlainNode& node) noexcept = nullptr;
-  /// In place of `run` where values decide the extents. It finds in `out` the most that there is room for, writes the extents there, and
-  /// refuses with kOverBound what does not fit before it writes a value. Inputs may be empty.
+  /// In place of `run` where values decide the extents. On entry `out` has the largest extents that there is room for; it writes the actual
+  /// extents there, and refuses a result that does not fit with kOverBound before it writes a value. Inputs may be empty.
   PlainRefusal (*run_sized)(const PlainNode& node, PlainTensor& out, std::byte* scratch) noexcept = nullptr;
   /// An operator that runs subgraphs: how often, as far as is known. nullptr: any other.
   std::int64_t (*turns)(const PlainNode& node) noexcept = nullptr;

@@ -22,8 +22,8 @@ struct Pruning {
   double share = 0;  // of the blocks, zeros among them
 };
 
-/// At most the `share` of a weight's blocks, those whose sums of squares are the least, and all that are zero. Blocks that are alike go
-/// together or stay together: of a weight whose blocks are all alike none goes.
+/// At most the `share` of a weight's blocks, those whose sums of squares are the least, and all that are zero. Equal blocks are left out
+/// together or kept together: if all blocks of a weight are equal, none is left out.
 Pruning prune(const PackSource& source, double share);
 
 /// Makes a weight that `describe_panels` has described sparse: its layout, sizes and where its panels end. Packs each panel once.

@@ -1,11 +1,11 @@
 // How a step hears that its run is to end, and how many turns its loops (a Loop, a Scan) may take.
 //
 // A Loop of 2^62 turns is a sound model, and so is a convolution with a million taps: its run would end when its caller is long gone. So
-// whoever runs a step opens a scope round it; the step asks before each turn, and a long kernel glances after each stretch of its work. It
-// is the thread's and no part of the call: bodies run operators within operators, which have no call of their own, and steps with bodies run
-// on the caller's thread alone. Tasks that a kernel hands to the pool end with it (ThreadPool::stop_when).
+// the executor opens a scope around each step; the step asks before each iteration (turn), and a long kernel looks (glances) after each
+// part of its work. It is the thread's and no part of the call: bodies run operators within operators, which have no call of their own, and
+// steps with bodies run on the caller's thread alone. Tasks that a kernel hands to the pool end with it (ThreadPool::stop_when).
 //
-// What a step leaves behind that ended so is of no use; the run that it belongs to ends with kCancelled whatever it says.
+// The output of a step that ended so is of no use; its run ends with kCancelled, whatever the step returns.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@
 
 namespace sluice::kernels {
 
-/// Some seconds of the smallest body; a hundred times the longest sequence of a published recurrent model.
+/// With the smallest body this takes some seconds; it is a hundred times the longest sequence of a published recurrent model.
 inline constexpr std::int64_t kDefaultMaxTurns = 1'000'000;
 
-/// What a kernel says that ended because its run did.
+/// The error of a kernel that ended because its run did.
 inline constexpr const char* kRunEnded = "the run was ended";
 
 /// Round a step. `stop` may be set by any thread; `most`: turns of all loops of the step together, those within others included.
@@ -28,9 +28,9 @@ class TurnsScope {
   TurnsScope& operator=(const TurnsScope&) = delete;
 };
 
-/// Before each turn of a loop: why there is to be none, or nullptr. Without a scope nothing is counted.
+/// Called before each turn of a loop: the reason why it must not run, or nullptr. Without a scope nothing is counted.
 const char* take_turn() noexcept;
-/// Before each turn of what ends by itself: only whether the run is to end.
+/// Called before each turn of a loop that ends by itself: only whether the run is to end.
 const char* take_counted_turn() noexcept;
 
 /// What says whether the run is to end, of this thread's scope; nullptr without one.

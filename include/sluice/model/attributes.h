@@ -86,7 +86,7 @@ struct DenseAttributes {
 
 struct PoolAttributes {
   PoolKind kind = PoolKind::kMax;
-  Window window;                   // out_h, out_w already say what ceil_mode decided
+  Window window;                   // out_h and out_w already include the effect of ceil_mode
   bool count_include_pad = false;  // averages only: divide by the taps inside the padded image, else by those inside the image
 };
 
@@ -152,8 +152,8 @@ struct EmbeddingAttributes {
   std::int64_t features = 0;
 };
 
-/// [T, B, gates * hidden], what the input matrix of all time steps gave, to the same shape: the state after each of them. Channels of gate
-/// g are [g * hidden, (g + 1) * hidden); what a cell leaves there is
+/// From [T, B, gates * hidden], the products with the input matrix for all time steps, to the same shape: the state after each of them.
+/// Channels of gate g are [g * hidden, (g + 1) * hidden); what a cell leaves there is
 ///
 ///     RNN   | h |              GRU  | z | r, or r * h before | h |             LSTM  | i | f | c | h |
 ///

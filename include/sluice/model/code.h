@@ -20,8 +20,8 @@
 // word taken: what does not is broken.
 //
 // Invariants (`check_code`): (C1) frequencies are below 4096, at least two are not zero, and they sum to 4096. (C2) `first` and all that
-// follow it are bytes. Of a stretch (the decoder sees to them, whatever the bytes are): (C3) blocks fill the stretch, and none ends raw
-// behind the place where it ends stored, both counted from the end of the stretch: it may be decoded forwards towards its own beginning.
+// follow it are bytes. Invariants of a stretch (the decoder ensures them for any bytes): (C3) blocks fill the stretch, and after each block
+// the stored rest is no longer than the raw rest, so that the stretch can be decoded in place, from front to back.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@
 
 namespace sluice::model {
 
-/// Of a block, raw: a core's second cache holds it with ease, and its 128 bytes of states are 0.2 % of it.
+/// The raw size of a block: a core's L2 cache holds it with ease, and its 128 bytes of states are 0.2 % of it.
 inline constexpr std::size_t kCodeBlockBytes = 64 * 1024;
 /// Two vectors of AVX-512, whose steps hide each other's latency.
 inline constexpr std::size_t kCodeLanes = 32;
@@ -43,7 +43,7 @@ inline constexpr std::uint32_t kCodeLeastState = 1u << 16;
 inline constexpr std::size_t kCodeStateBytes = kCodeLanes * sizeof(std::uint32_t);
 inline constexpr std::size_t kCodeSizeBytes = sizeof(std::uint32_t);  // before each block
 
-/// Which byte of a value is coded.
+/// The byte of each value that is coded.
 enum class CodePlane : std::uint8_t {
   kBytes = 0,      // each byte is a value: integers of up to 8 bits, with their scales
   kRotated16 = 1,  // the upper byte of 16 bits, rotated left by one: bf16, f16

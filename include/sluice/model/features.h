@@ -3,7 +3,7 @@
 // The prefix of a file carries the bits that its graphs need, so that a reader refuses a file that it cannot run by the name of what is
 // missing, also when it cannot make sense of the header. A bit that it has no name for refuses the file as of a later version; a feature
 // that it has a name for but no code, like most of those below today, is decoded, validated in form and then refused with the tensor, node
-// or weight that needs it. Whoever builds one adds its bit to `kSupportedFeatures`.
+// or weight that needs it. Code for a feature adds its bit to `kSupportedFeatures`.
 //
 // Invariants: the bits are stored in files, append only; a file's bits cover those of each of its graphs (the reader checks it).
 #pragma once
@@ -30,7 +30,7 @@ enum class Feature : std::uint8_t {
   kCodedStretches = 8,  // entropy-coded
   kEncryption = 9,
   kStretchesWithoutZeros = 10,
-  kWithoutWeights = 11,  // the file ends behind its header: it can be planned and priced, not run. Of the file: the prefix alone says it
+  kWithoutWeights = 11,  // the file ends after its header: it can be planned and priced, not run. Of the file: the prefix alone says it
 };
 inline constexpr int kFeatureCount = 12;
 std::string_view name_of(Feature feature) noexcept;

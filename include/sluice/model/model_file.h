@@ -6,7 +6,7 @@
 //     4096*m   streamed segment: the other weights, in step order
 //
 // A model file is untrusted: the FlatBuffers verifier with depth and table limits, then `validate`, then, as weights arrive, checksums. Of
-// an encrypted one nothing but the prefix is looked at before its key has shown that whoever wrote it had the key.
+// an encrypted file only the prefix is read until its key has shown that its writer had the same key.
 #pragma once
 
 #include <cstdint>
@@ -32,31 +32,32 @@ class ModelFile {
   /// kUnsupportedVersion, kChecksumMismatch with the rule that is broken; kInvalidArgument for extents that the file has no graph for.
   /// `key` is asked if the file is encrypted; then also kWrongKey, the key's own, and kUnsupported where OpenSSL cannot be loaded.
   static Result<ModelFile> open(const std::string& path, NodeRules rules, const Extents& extents = {}, const KeyCallback& key = {});
-  /// The same of a model that lies elsewhere (model/other_sources.h); `name` stands for its path in errors.
+  /// Opens a model that is not a file of its own (model/other_sources.h); errors show `name` in place of a path.
   static Result<ModelFile> open(std::unique_ptr<WeightSource> source, const std::string& name, NodeRules rules, const Extents& extents = {},
                                 const KeyCallback& key = {});
-  /// The same file with its graph of other extents: reads the header again, shares the open file and its key. Errors: those of `open`;
-  /// kFileChanged.
+  /// Opens the same file with its graph of other extents: reads the header again, shares the open file and its key. Errors: those of
+  /// `open`; kFileChanged.
   Result<ModelFile> with_extents(const Extents& extents) const;
 
-  /// The same file with a part of its graph (part.h) in place of the whole. Errors: those of `part_of`, and of `validate`.
+  /// Opens the same file with a part of its graph (part.h) in place of the whole. Errors: those of `part_of` and of `validate`.
   Result<ModelFile> with_part(std::size_t first_node, std::size_t count) const;
 
   const Graph& graph() const noexcept { return *graph_; }
-  /// What can be bound, and the extents that this graph has; empty for a file of one shape.
+  /// The dimensions that can be bound, and the extents that this graph has; empty for a file of one shape.
   const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
-  /// What plans are tied to: XXH3-64 of the header, and of the extents where they are not the bound, and of the part where it is one.
+  /// The hash that plans are tied to: XXH3-64 of the header; of the extents too, if they are not the bound; of the part too, if this is
+  /// one.
   std::uint64_t hash() const noexcept { return hash_; }
   const std::string& path() const noexcept { return path_; }
   /// Whether the path leads to the model, so that it can be opened a second time.
   bool has_path() const noexcept { return has_path_; }
-  /// Errors: kUnsupported, by name, of a file that ends behind its header (Feature::kWithoutWeights).
+  /// Errors: kUnsupported, by name, for a file that ends after its header (Feature::kWithoutWeights).
   Status check_has_weights() const;
   Bytes file_size() const noexcept { return file_size_; }
   Bytes header_bytes() const noexcept { return header_bytes_; }
   /// Reads weights of this file. Lives as long as the ModelFile, or another one of the same file.
   WeightSource& source() const noexcept { return *source_; }
-  /// What an encrypted file's stretches are decrypted with; null: the file is not encrypted. Lives as long as the source.
+  /// Decrypts the stretches of an encrypted file; null: the file is not encrypted. Lives as long as the source.
   const FileKey* key() const noexcept { return key_.get(); }
 
  private:

@@ -53,7 +53,7 @@ struct WriteOptions {
   StretchCoder* coder = nullptr;
   /// Null: the file is not encrypted. Nothing that is not encrypted is written then.
   const Key* key = nullptr;
-  /// False: the file ends behind its header, and the producer is asked for nothing. Such a file can be planned, not run.
+  /// False: the file ends after its header, and the producer is not called. Such a file can be planned, not run.
   bool weights = true;
 };
 

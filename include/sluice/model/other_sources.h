@@ -3,7 +3,7 @@
 //
 //     bytes | descriptor + part | Reader  --WeightSource-->  ModelFile::open, loads of a run
 //
-// Weights are streamed from each of them like from a file. What lies in the caller's memory no budget of ours counts.
+// Weights are streamed from each of them like from a file. No budget counts models in the caller's memory.
 #pragma once
 
 #include <cstddef>

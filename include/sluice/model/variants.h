@@ -108,12 +108,12 @@ Result<Variants> encode_by_axis(std::vector<Dimension> dimensions, const MakeGra
 class VariantsEncoder {
  public:
   explicit VariantsEncoder(std::vector<Dimension> dimensions) { variants_.dimensions = std::move(dimensions); }
-  /// Of a point that comes once. Ids of weights in `graph` are those of the file. Errors: kUnsupported where the graph is too large.
+  /// Adds a point, each point once. Ids of weights in `graph` are those of the file. Errors: kUnsupported if the graph is too large.
   Status add(std::size_t point, const Graph& graph);
   Variants take();
 
  private:
-  /// A form that grows: a word that has varied has a class, words of one class were the same at all points so far.
+  /// A form under construction: a word that has varied has a class; words of one class were equal at all points so far.
   struct Growing {
     std::vector<std::uint64_t> words;  // of the first point
     std::vector<std::uint32_t> points;

@@ -1,11 +1,11 @@
-// Weights: how trained values lie in the model file, and which bytes a slice of them is.
+// Weights: how trained values are stored in the model file, and which bytes a slice of them has.
 //
 // A weight that kernels multiply by is packed in panels of 16 output channels, once, for every CPU: core/panels.h has the picture.
 //
 // Invariants: `offset` is a multiple of 64; bytes = panels * panel_bytes (kPlain: the values, padded to 64; kSparse: the last of
 // `panel_ends`, panel_bytes is the most that a panel could take); the weight's stretches tile it without gap, in whole panels up to 64 KiB
 // (one panel if larger); only `panel_range` multiplies sizes.
-// Weights lie in the file in the order of the nodes that use them; those of less than 16 KiB lie together in the resident segment.
+// Weights are stored in the order of the nodes that use them; those of less than 16 KiB are together in the resident segment.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ struct FileRange {
   friend bool operator==(const FileRange&, const FileRange&) = default;
 };
 
-/// How the bytes of a stretch lie in the file: a sum of these, undone from the last to the first.
+/// How the bytes of a stretch are stored: a sum of these, undone from the last to the first.
 enum class StretchForm : std::uint8_t {
   kRaw = 0,
   kZerosLeftOut = 1,  // a bitmap of the elements that are not zero, and those
@@ -85,10 +85,10 @@ class StretchBytes {
  private:
   std::uint32_t count_ = 0;
 };
-/// Of a panel, and so of a stretch.
+/// The largest size of a panel, and so of a stretch.
 inline constexpr Bytes kMaxPanelBytes{(std::uint64_t{1} << 32) - kWeightAlignment};
 
-/// What stands in place of the hash of an encrypted stretch.
+/// Takes the place of the hash of an encrypted stretch.
 using StretchTag = std::array<std::byte, 16>;
 
 /// The unit of integrity.

@@ -1,4 +1,5 @@
-// Where weights come from: reads byte ranges of a model file. One interface, so that tests can make reading slow, short or fail.
+// The source of weights: reads byte ranges of a model file. It is one interface, so that tests can make reading slow or short or let it
+// fail.
 //
 // Direct reads (O_DIRECT) leave nothing in the page cache, so a run costs what it says. They want offset, size and address to be
 // multiples of `direct_block()`; where the file system refuses them, reads are buffered and the pages dropped after use.

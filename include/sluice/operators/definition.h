@@ -41,7 +41,7 @@ struct OperatorDefinition {
   std::size_t inputs = 1;      // the least number that it takes, a residual not counted
   EpilogueParts epilogue;
   InPlace in_place = InPlace::kNone;
-  /// Each output element is made of one element of each input, and of nothing else that depends on where it lies but a channel's weights.
+  /// Each output element is made of one element of each input; nothing else depends on its position except a channel's weights.
   bool elementwise = false;
   /// Each output element is one of an input's, or one that the attributes state: nothing is computed.
   bool moves = false;
@@ -50,7 +50,7 @@ struct OperatorDefinition {
   /// The planner lets bands of its rows follow bands of its inputs (planner/bands/band_chain.h).
   bool in_bands = false;
 
-  /// What G2 and G4 ask of a node, the epilogue's parts apart, which `validate_node` checks for all.
+  /// Checks rules G2 and G4 for a node, except the parts of the epilogue, which `validate_node` checks for all.
   Status (*validate)(const model::Graph&, const model::Node&) = nullptr;
   /// The output's shape, where inputs and attributes decide it; nothing where they leave it open (the output then states it, and `validate`
   /// checks that it may be so) or do not fit. Ask `infer_shape`, which checks the attributes first.
@@ -64,7 +64,7 @@ struct OperatorDefinition {
   std::uint64_t (*flops_per_output)(const model::Graph&, const model::Node&) noexcept = nullptr;
   /// Multiply-accumulates of the whole node. null: it has none to speak of.
   std::uint64_t (*macs)(const model::Graph&, const model::Node&) noexcept = nullptr;
-  /// In place of the usual features (cost.h).
+  /// Replaces the usual features (cost.h).
   CostFeatures (*cost)(const model::Graph&, const model::Node&, const StepExtent&) noexcept = nullptr;
 
   std::string_view name() const noexcept { return model::name_of(kind); }

@@ -60,7 +60,7 @@ class PlainNode {
 
   /// Does it have arguments that are read from tensors at run time?
   bool late() const noexcept;
-  /// The same node with other arguments.
+  /// Makes the same node with other arguments.
   PlainNode with(std::span<const std::int64_t> arguments) const noexcept {
     return PlainNode(op_, {form_.result, form_.present, arguments}, inputs_).in_call(call_);
   }
@@ -127,7 +127,7 @@ struct PlainArgument {
   int input = -1;              // `@`: the input that may hold it
   std::string_view otherwise;  // default, or words
 };
-/// Takes the first word off `list`; a name that is empty and a type of 0 at its end.
+/// Removes the first word of `list` and returns it; at the end of the list its name is empty and its type 0.
 PlainArgument next_argument(std::string_view& list) noexcept;
 
 /// Does the node have arguments that are read from tensors at run time?

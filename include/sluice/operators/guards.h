@@ -24,7 +24,7 @@ namespace sluice::operators {
 /// The plain operator Choose: condition, then, else -> the one that is taken, with the extents that it has.
 inline constexpr std::uint16_t kChoose = 563;
 
-/// Met where `around` is, and the condition holds (`wanted`) or does not.
+/// It is met if the guard `around` is met and the condition is true (`wanted`) or false (not `wanted`).
 struct Guard {
   TensorId condition;
   bool wanted = true;

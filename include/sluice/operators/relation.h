@@ -103,8 +103,8 @@ struct Reduction {
   bool there() const noexcept { return input_axis != kNoAxis; }
 };
 
-/// A node whose output also follows from what it has computed already: positions before on `axis` (behind, when `falling`), all channels.
-/// The relations then say what is read beside that.
+/// A node whose output also depends on what it has computed before: earlier positions on `axis` (later ones if `falling`), all channels.
+/// The relations then say what else is read.
 struct Recurrence {
   int axis = kNoAxis;
   bool falling = false;

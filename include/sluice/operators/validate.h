@@ -1,7 +1,7 @@
 // The rules of single operators (G2, G4): attributes, shapes and weights of one node agree, so that a kernel may trust all three.
 //
-// `model::validate`, and with it whoever opens or writes a model file, is given this function: model stands below the operators and knows
-// only the rules that hold of all of them.
+// Code that opens or writes a model file passes this function to `model::validate`: model may not include the operators and only knows the
+// rules that all of them share.
 #pragma once
 
 #include "sluice/core/error.h"

@@ -1,5 +1,5 @@
-// What a plan moves without keeping it: bytes of the tensors that pass, read from the plan alone, for reports and whoever makes its scratch
-// file.
+// Bytes of the tensors without buffers that a plan hands over or spills, read from the plan alone: for reports and for the maker of its
+// scratch file.
 #pragma once
 
 #include <algorithm>

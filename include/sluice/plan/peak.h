@@ -29,7 +29,7 @@ inline bool holds_weights(const Buffer& buffer) noexcept {
   return buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kDerived;
 }
 
-/// Of the buffers that `counts` takes. O(steps + buffers).
+/// The peak of those buffers that `counts` accepts. O(steps + buffers).
 template <class Counts>
 Peak peak_of(const Plan& plan, Counts&& counts) {
   const auto steps = static_cast<std::int64_t>(plan.steps.size());

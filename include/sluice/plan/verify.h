@@ -1,6 +1,6 @@
 // The independent judge of plans: checks (I1) to (I8) and uses none of the planner's code.
 //
-// Every plan passes here before it runs, whether the planner made it a moment ago or it came from a file that nobody trusts. An error's
+// Every plan passes here before it runs, whether the planner has just made it or it came from an untrusted file. An error's
 // reason begins with the rule's name ("I2: ..."), so that tests can show that each kind of broken plan is refused by its own rule. "I0" is
 // the form: a plan whose ids, counts or model do not fit cannot even be asked about the others.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace sluice::plan {
 
-/// What `verify` cannot see from the plan and the graph alone, because `plan` does not include `kernels`.
+/// Facts that `verify` cannot see from the plan and the graph alone, because `plan` does not include `kernels`.
 struct VerifyContext {
   Bytes file_size;               // of the model file
   std::uint64_t model_hash = 0;  // of the model the plan is to run

@@ -1,6 +1,6 @@
-// The planner's door: a graph, a budget and a device profile in, a Plan out. Reads no weight.
+// The entry point of the planner: takes a graph, a budget and a device profile, gives a Plan. Reads no weight.
 //
-// The passes are headers in rooms beside this one (docs/planner.md has the table). Every plan that leaves here
+// The passes are headers in the folders beside this one (docs/planner.md has the table). Every plan that leaves here
 // has passed plan::verify.
 #pragma once
 
@@ -17,8 +17,8 @@
 namespace sluice::planner {
 
 /// kResident: all weights kept. kOnDemand: each load starts when the step before its first use is over; the least memory. kFlexnn: the
-/// paper's rule (planner/choose/flexnn.h); where it finds no plan, one on demand, which says so (Plan::policy). kSluice: the best by simulated
-/// latency.
+/// paper's rule (planner/choose/flexnn.h); where it finds no plan, one on demand, which says so (Plan::policy). kSluice: the best by
+/// simulated latency.
 enum class Policy : std::uint8_t { kSluice, kResident, kOnDemand, kFlexnn };
 std::string_view name_of(Policy policy) noexcept;
 
@@ -27,7 +27,7 @@ std::string_view name_of(Policy policy) noexcept;
 enum class Partition : std::uint8_t { kAuto, kOff, kLeast };
 std::string_view name_of(Partition partition) noexcept;
 
-/// Heap bytes of the tables of whoever runs a plan: what a long plan takes beyond `set_aside` is not left for its arena.
+/// Heap bytes of the executor's tables for a plan: what a long plan takes beyond `set_aside` is not left for its arena.
 struct TableCosts {
   std::uint64_t set_aside = kUnlimitedBytes.count();
   std::uint64_t any_plan = 0;

@@ -11,21 +11,21 @@
 namespace sluice::planner {
 
 struct SearchParameters {
-  // Which problem is planned.
+  // Switches of the problem that is planned.
   bool greedy_order = true;  // nodes in the order that keeps activations low, where that beats the graph's own; costs 1 ms at 1,000 nodes
   bool time_bands = true;    // bands of rows through neighbours, so that what passes between them stays in a cache
   bool memory_bands = true;  // bands of rows round the peaks of memory, as far as the budget asks for them
   bool kept_transforms = true;  // Winograd's weights kept transformed in place of raw ones; repeated runs only
   bool other_orders = true;     // orders in which weights are kept besides the model's own; repeated runs only
 
-  // Which drafts are made of it.
+  // Switches of the drafts that are made of it.
   bool small_first_loads = true;  // the first loads of a first run are small, so that computing starts early
   bool other_sizes = true;        // slices larger and smaller than the middle size
   bool more_drafts = true;        // where nothing good was placed: smaller slices, loads apart, shares between, little kept
 
   // How a draft gets gates and addresses.
   bool late_trim = true;       // loads no earlier than they must be, for smaller rectangles; off: as early as bytes allow
-  bool address_rules = true;   // from the highest address on, and in turn, where the lowest leaves delays
+  bool address_rules = true;   // from the highest address down, and alternating, if the lowest leaves delays
   bool load_sides = true;      // single loads change sides
   bool together = true;        // activations move, too: one placement problem
   bool left_extension = true;  // gates as early as the addresses that were found allow: room for reads that come late
@@ -40,27 +40,28 @@ struct SearchParameters {
   double worth_both = 0.99;       // of the first partition's candidate: what the bound of the other must promise
 
   std::uint64_t quick_ms = 4;  // of counted work without the exact search: a few tries of a large model, many of a small one
-  /// Where the exact search finds a placement it mostly does within 2 ms; many short tries, of several drafts, find more than two long ones.
+  /// If the exact search finds a placement, it mostly does so within 2 ms; many short tries, of several drafts, find more than two long
+  /// ones.
   std::uint64_t exact_shares = 24;
   int exact_tries = 8;
   double exact_up_to = 1.3;  // capacities that the quick rules reach: where they stay higher, one share seldom finds a placement
 
-  std::size_t most_mixes = 6;  // of kept shares and prices of transforms, in one size
+  std::size_t most_mixes = 6;  // drafts of other kept shares and prices of transforms, in one slice size
   std::size_t size_walks = 2;  // mixes that are followed through the sizes
   int most_thorough = 2;       // drafts that are tried in every way when there is a good plan already
 
-  /// Of load_sides. Before each delay 6 loads missed those that had split what is free; 400 failures in a row found no more than 150 at the
-  /// budgets of the bench, and left less work to others.
+  /// Limits of load_sides. Trying 6 loads before each delay missed those that had split the free space; 400 failures in a row found no more
+  /// than 150 at the budgets of the benchmark, and left less work to others.
   std::size_t side_delays = 6;
   std::size_t side_loads = 16;
   int side_failures = 150;
   std::uint64_t side_share_of_work = 8;  // one part in so many of what is left
 
-  /// Of time_bands: a chain's longest run of nodes, and the share of its own time that it must promise.
+  /// Limits of time_bands: the longest run of nodes in a chain, and the share of its own time that a chain must promise to save.
   std::size_t time_chain_nodes = 8;
   double time_chain_gain = 0.97;
 
-  /// Of memory_bands. A partition is worth having where it takes less than so much of the peak before.
+  /// Limit of memory_bands: a partition is worth having if its peak is less than this share of the peak before.
   double band_gain = 0.99;
   std::size_t band_near = 6;           // places on either side of a peak at which regions may end, whatever crosses there
   std::size_t band_longest = 256;      // nodes to a side

@@ -1,8 +1,8 @@
 // What a device can do, measured or assumed: the numbers that turn work into time (latency.h). Data only; `measure_device` (measure.h)
 // makes it, profile_file.h keeps it.
 //
-// A profile belongs to one CPU, instruction set and number of threads. A default-made one is nobody's: plain rates of a mid-range x86-64
-// core with an NVMe disk, so that plans can be made before anything was measured.
+// A profile belongs to one CPU, instruction set and number of threads. A default-constructed one has the assumed rates of a mid-range
+// x86-64 core with an NVMe disk, so that plans can be made before anything was measured.
 //
 // Invariants: rates are positive and finite; `kernels` and `samples` are sorted by kernel, `reads` by depth and size.
 #pragma once
@@ -17,13 +17,13 @@
 
 namespace sluice::profiler {
 
-/// What a step's time is a sum of: one step; its flops; its input, output and weight bytes; flops of what tiles compute beside it; tiles;
+/// The terms of a step's time: one step; its flops; its input, output and weight bytes; flops of what tiles compute beside it; tiles;
 /// rows; and the bytes of input and output that are more than a core's own cache holds.
 inline constexpr std::size_t kTerms = 9;
 using Terms = std::array<double, kTerms>;
 
-/// What the correction of a step's time is a function of: logarithms of its work and shape, how full its tiles and panels are, and the
-/// logarithm of what the whole run touches.
+/// The features of the correction of a step's time: logarithms of its work and shape, how full its tiles and panels are, and the logarithm
+/// of what the whole run touches.
 inline constexpr std::size_t kFeatures = 13;
 inline constexpr std::size_t kRunFeature = 12;  // the last of them: StepWork::run_bytes
 /// Runs that touch less are all held by a core's own cache; those that touch more by no cache: what is beyond counts as much as these.
@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kLeastRunBytes = 96 << 10, kMostRunBytes = 96 << 
 using Features = std::array<float, kFeatures>;
 
 struct UsedKernel {
-  KernelId kernel = KernelId::kNone;  // none: what no measurement covers
+  KernelId kernel = KernelId::kNone;  // none: everything that no measurement covers
   KernelUse use = KernelUse::kRun;
   std::uint16_t variant = 0;  // StepWork::variant
   friend constexpr auto operator<=>(const UsedKernel&, const UsedKernel&) noexcept = default;
@@ -54,7 +54,7 @@ struct KernelSample {
   Features place{};   // its features, scaled: follows from the above and the kernel's rates
 };
 
-/// Reading in pieces of one size, so many in flight, and checking what arrives.
+/// The rate of reading with requests of one size, so many in flight, and checking what arrives.
 struct ReadRate {
   std::uint32_t depth = 1;
   std::uint64_t piece_bytes = 0;
@@ -67,24 +67,24 @@ struct DeviceProfile {
   std::string isa;     // of core/cpu.h
   int threads = 1;
 
-  // Where nothing was measured. Compute rates are those of one thread times `threads`.
+  // Used if nothing was measured. Compute rates are those of one thread times `threads`.
   double flops_per_second = 100e9;  // dense and convolution kernels
   double depthwise_flops_per_second = 20e9;
   double memory_bytes_per_second = 12e9;  // elementwise kernels, and batch-1 dense over its weights
   double step_overhead_seconds = 1e-6;    // dispatch of one step: what a run takes beyond the sum of its steps, for each
   double read_bytes_per_second = 1.5e9;   // sequential direct reads of 1 MiB
 
-  // What it costs to begin anew: a loader that waited for a gate first wakes and then waits for its first bytes; a step that waited for a
-  // load wakes.
+  // The cost of starting again after a wait: a loader that waited for a gate first wakes and then waits for its first bytes; a step that
+  // waited for a load wakes.
   double load_start_seconds = 100e-6;
   double wake_seconds = 20e-6;
-  // What it costs to share a step among threads that are awake: they see it late, fetch what others wrote, and wait for each other.
+  // The cost of sharing a step among threads that are awake: they see it late, fetch what others wrote, and wait for each other.
   double share_seconds = 2e-6;
 
   double verify_bytes_per_second = 12e9;  // checksums of what was just read; rates of `reads` count them
   double decoded_per_second = 0;          // values of coded weights, whatever their type; 0: not measured, assumed by `isa`
   double decrypt_bytes_per_second = 4e9;  // encrypted weights: AES-256-GCM
-  // What one does to the other: both share memory, and the system's part in reading takes time of a core.
+  // How reading and computing slow each other down: both share memory, and the system's part in reading takes time of a core.
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
   double common_error = 0.02;           // standard deviation of what all steps of a run are off by together, as a share

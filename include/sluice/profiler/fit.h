@@ -19,16 +19,16 @@
 
 namespace sluice::profiler {
 
-/// The minimum of the first sum above. All samples are of one kernel; at least one. Where several choices of rates are as good, as with
-/// samples that all lie beyond the caches, one of them.
+/// The minimum of the first sum above. All samples are of one kernel; at least one. If several choices of rates are equally good, as with
+/// samples that are all beyond the caches, it is one of them.
 KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile);
 
-/// Fills in where samples of one kernel lie.
+/// Fills in the positions of one kernel's samples.
 inline void place_samples(const KernelRates& rates, std::span<KernelSample> samples, detail::TileExtent tile) {
   for (KernelSample& sample : samples) sample.place = detail::place_of(sample.work, rates.scales, tile);
 }
 
-/// Of each candidate, how much of what is known of the kernel far from all samples is not known here: 0 at a sample to 1 far from all.
+/// The uncertainty at each candidate, as a share of the uncertainty far from all samples: 0 at a sample, 1 far from all.
 std::vector<double> uncertainty(const KernelRates& rates, std::span<const KernelSample> samples, std::span<const StepWork> candidates,
                                 detail::TileExtent tile);
 

@@ -9,12 +9,13 @@
 // The weights are those for which r comes closest to the samples' deviations, smoothed as far as leaving each out in turn says (fit.h).
 // Rejected, with figures in docs/prediction.md: the fit alone, boosted trees on the same samples, means by distance.
 //
-// Of emitted code, whose measurer times a model's own layers, a step of such a layer takes what it took, in proportion to its rows and outputs.
+// Of emitted code, whose measurer times a model's own layers, a step of such a layer takes what it took, in proportion to its rows and
+// outputs.
 //
 // A step of a kernel that was not measured takes the longer of its arithmetic and its traffic, plus what its activations take from and to
 // memory because a core's own cache does not hold them, plus its dispatch.
 //
-// A load is read in pieces; what is read is verified, beside the next piece if several are in flight, else after it.
+// A load is read in several requests; what has arrived is verified while the next request runs, if several are in flight, else before it.
 //
 // Invariants: results are finite and positive for a profile that keeps its invariants.
 #pragma once
@@ -143,7 +144,7 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
   return below.bytes_per_second + share * (above->bytes_per_second - below.bytes_per_second);
 }
 
-/// Those of the kernel and variant, else of its first variant that was measured, else none.
+/// The measurements of the kernel and variant, else of the kernel's first variant that was measured, else none.
 inline const KernelRates* rates_of(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
   kernel.variant = variant;
   const auto exact = of_kernel(profile.kernels, kernel);
@@ -273,8 +274,8 @@ inline ReadRate best_reads(DeviceProfile profile) {
   return best;
 }
 
-/// The factor on the steps of a run for the reading beside them (`beside_reads`: DeviceProfile::step_time_beside_reads): the same for all,
-/// by the share of the run that reads.
+/// The factor on all steps of a run for the reads that go on meanwhile (`beside_reads`: DeviceProfile::step_time_beside_reads), by the
+/// share of the run that reads.
 inline double slowdown(double beside_reads, double compute_seconds, double reading_seconds) noexcept {
   if (compute_seconds <= 0) return 1;
   return 1 + (beside_reads - 1) * std::min(1.0, reading_seconds / compute_seconds);

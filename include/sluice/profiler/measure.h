@@ -4,8 +4,8 @@
 // are when a net of some size, small or large, has come by since their last use (src/profiler/step_timer.h); on as many threads as plans
 // will use, on the processors where a session's would run. Which layers is decided on the way (src/profiler/sampler.h): of each kernel its
 // quota, half of it far apart, then those of which the fit to all before says little (fit.h), drawn from a corpus of networks in which
-// extents, channels and kernels go together (src/profiler/shape_corpus.h). Times are told in units of an anchor timed beside them, so that a machine that is
-// slower for a while still gives one profile. SLUICE_ISA emulates a lesser CPU.
+// extents, channels and kernels go together (src/profiler/shape_corpus.h). Times are expressed in units of an anchor that is timed with
+// them, so that a machine that is slower for a while still gives one profile. SLUICE_ISA emulates a lesser CPU.
 #pragma once
 
 #include <string>
@@ -31,9 +31,9 @@ struct MeasureOptions {
   double seconds = 75;     // after which no further step is begun
   /// Samples of a measurement that was interrupted: they are not measured again. May be null.
   const std::vector<KernelSample>* known = nullptr;
-  /// Called now and then with the samples so far, to be kept for that. May be null.
+  /// Called from time to time with the samples so far, so that they can be saved for that. May be null.
   void (*keep)(void* context, const std::vector<KernelSample>& samples) = nullptr;
-  /// Told before each of `all` measurements; for progress. May be null.
+  /// Called before each of `all` measurements, to show progress. May be null.
   void (*progress)(void* context, std::size_t done, std::size_t all) = nullptr;
   void* progress_context = nullptr;
 };

@@ -23,24 +23,25 @@ inline constexpr Bytes kMostProfileBytes{16 << 20};
 inline constexpr std::uint32_t kMostReadsInFlight = 16;
 inline constexpr Bytes kReadBlock{4096}, kMostReadBytes{1 << 30};
 
-/// Where `sluice profile` keeps this device's profile, for the instruction set in use; empty where there is no home for it. Whether the
-/// file is there is another question.
+/// The path at which `sluice profile` keeps this device's profile for the instruction set in use; empty if there is no home directory. The
+/// file need not exist.
 std::string default_profile_path();
 
-/// Of each number of threads one; never empty. Errors: kIo; those of parse_profiles.
+/// Reads one profile for each number of threads; never empty. Errors: kIo; those of parse_profiles.
 Result<std::vector<DeviceProfile>> load_profiles(const std::string& path);
-/// What the text of such a file says; `subject` names it in errors: kInvalidArgument for what is no profile, kUnsupportedVersion for one of
-/// another version, kOutOfMemory.
+/// What the text of such a file says; `subject` names it in errors: kInvalidArgument for a text that is not a profile, kUnsupportedVersion
+/// for one of another version, kOutOfMemory.
 Result<std::vector<DeviceProfile>> parse_profiles(std::string_view text, std::string_view subject = "device profile");
 
-/// That of so many threads; where there is none, the first without its kernels: its rates of reading hold. `profiles` is not empty.
+/// The profile of so many threads; if there is none, the first one without its kernels, since its rates of reading hold. `profiles` is not
+/// empty.
 DeviceProfile profile_for_threads(std::span<const DeviceProfile> profiles, int threads);
 
-/// The text of a file of these profiles, which are of one device and not none.
+/// The text of a file with these profiles, at least one, all of one device.
 std::string text_of_profiles(std::span<const DeviceProfile> profiles);
 
-/// The text of a profile whose samples have no seconds yet, for a device that fills them in as it prints: what stands before the time of
-/// each sample, and what stands behind the last. Samples are sorted by kernel; rates are fitted when the text is read.
+/// The text of a profile whose samples have no seconds yet, for a device that fills them in as it prints: the parts before the time of each
+/// sample, and the part after the last. Samples are sorted by kernel; rates are fitted when the text is read.
 std::vector<std::string> pieces_of_profile(const DeviceProfile& profile);
 
 }  // namespace sluice::profiler

@@ -37,7 +37,7 @@ struct StepWork {
   kernels::CostFeatures cost;
   StepShape shape;
   std::uint16_t variant = 0;  // what else makes other code of a kernel: the function of elementwise kernels, the kind of a pool
-  /// Of the run that the step is part of (run_bytes_of): what comes by before the same memory is used again. 0: not known.
+  /// Bytes that the whole run touches (run_bytes_of) before it comes back to the same memory. 0: not known.
   std::uint64_t run_bytes = 0;
 
   StepWork() noexcept = default;
@@ -49,8 +49,8 @@ struct StepWork {
 StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const model::Graph& graph, const model::Node& node,
                  const kernels::StepExtent& extent) noexcept;
 
-/// What one inference touches: all weights, and the most bytes of activations that live at once, which take each other's places. A cache of
-/// so many bytes still holds a step's weights when the next inference comes to it; one of less does not.
+/// The bytes that one inference touches: all weights, and the most bytes of activations that live at once, which reuse the same memory. A
+/// cache of so many bytes still holds a step's weights when the next inference comes to it; one of less does not.
 std::uint64_t run_bytes_of(const model::Graph& graph);
 
 }  // namespace sluice::profiler

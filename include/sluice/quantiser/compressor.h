@@ -19,11 +19,11 @@ struct CompressOptions {
   importer::ConvertOptions convert;  // all of it, for the model file
   double prune = 0;                  // this share of the weights of each layer becomes zero, from 0 to 0.99
   /// 2 to 256: each layer's weights are one of so many whole numbers times their output's scale, and stored as bytes, which coding makes
-  /// shorter. Zeros lie anywhere then. 0: weights stay f32, and zeros lie in blocks of 16 outputs x 1 input, which kernels skip.
+  /// shorter. Zeros may then be anywhere. 0: weights stay f32, and zeros are in blocks of 16 outputs x 1 input, which kernels skip.
   std::size_t cluster = 0;
-  /// So many times fewer bytes than the file's floats are what all weights are stored in, at the least: values and single zeros of each layer are
-  /// chosen so that the noise of all layers together is the least. Above 1, and instead of `prune` and `cluster`. 0: not asked for. Takes, beside
-  /// what the others take, about four times the memory of the weights.
+  /// So many times fewer bytes than the file's floats are what all weights are stored in, at the least: values and single zeros of each
+  /// layer are chosen so that the noise of all layers together is the least. Above 1, and instead of `prune` and `cluster`. 0: not asked
+  /// for. Takes about four times the memory of the weights, in addition to what the others take.
   double smaller = 0;
   Bytes tensor_memory{256u << 20};  // of observed tensors that lie in the arena at once, and of what is kept of the inputs
   std::function<void(std::string_view stage, std::size_t done, std::size_t all)> progress;

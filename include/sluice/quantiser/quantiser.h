@@ -17,7 +17,7 @@
 
 namespace sluice::quantiser {
 
-/// How the range of an activation follows from what was observed. What lies outside is cut off.
+/// How the range of an activation follows from what was observed. Values outside are clipped.
 enum class Method : std::uint8_t {
   kMinMax,      // all of it: nothing is cut
   kPercentile,  // all but a share of the largest values
@@ -65,11 +65,11 @@ struct Report {
   std::vector<importer::Problem> problems;  // empty on success
   Method method = Method::kAuto;            // that was taken
   std::size_t items = 0;
-  std::size_t equalised = 0;         // tensors whose channels got like ranges
+  std::size_t equalised = 0;         // tensors whose channels got similar ranges
   std::vector<Layer> layers;         // in the order of the graph
-  std::vector<OutputNoise> outputs;  // those of floats; where there are none, the last layer's
+  std::vector<OutputNoise> outputs;  // the float outputs; if there are none, the last layer's
   std::int64_t rows = 0;             // of the first output: one class each
-  std::int64_t agreeing = 0;         // whose largest value stands at the same place
+  std::int64_t agreeing = 0;         // whose largest value has the same index
   Bytes weights_before;
   Bytes weights_after;
 };

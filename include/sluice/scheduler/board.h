@@ -9,8 +9,8 @@
 // advances a clock in its place. Nothing here waits, measures time or allocates after construction.
 //
 // Nothing is lost: a job leaves the board only as met, late, dropped or cancelled, `Statistics` counts each, and what it counts goodput
-// over is everything that was submitted, refused submissions too. A processor that is lost gives its run and what waited for it back as
-// pending.
+// over is everything that was submitted, refused submissions too. If a processor is lost, its run and the runs that waited for it become
+// pending again.
 #pragma once
 
 #include <vector>
@@ -29,7 +29,7 @@ struct Request {
 struct Statistics {
   std::uint64_t submitted = 0;  // each call of submit, refused ones too
   std::uint64_t refused = 0;    // no place in the table
-  std::uint64_t met = 0;        // ended by the deadline, or had none
+  std::uint64_t met = 0;        // ended by the deadline, or had no deadline
   std::uint64_t late = 0;
   std::uint64_t dropped = 0;
   std::uint64_t cancelled = 0;

@@ -26,7 +26,7 @@ struct CutOperator {
 };
 
 struct CutParameters {
-  Time longest = 5 * kMillisecond;  // of a unit on its fastest processor; how long others wait for a processor without step boundaries
+  Time longest = 5 * kMillisecond;  // of a unit on its fastest processor: so long others wait where steps have no boundaries
 };
 
 namespace detail {
@@ -78,7 +78,7 @@ inline void cut_long_piece(std::span<const CutOperator> operators, std::span<con
 
 }  // namespace detail
 
-/// Where units end: operators [ends[i-1], ends[i]) are unit i.
+/// The ends of the units: operators [ends[i-1], ends[i]) are unit i.
 inline std::vector<std::size_t> cut_ends(std::span<const CutOperator> operators, const CutParameters& parameters = {}) {
   const std::vector<std::uint64_t> live = detail::live_bytes(operators);
   std::vector<std::size_t> ends;

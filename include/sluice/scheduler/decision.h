@@ -1,4 +1,4 @@
-// What a policy may say. A list of bounded length, made once: deciding allocates nothing.
+// The decisions of a policy: a list of bounded length, made once, so that deciding allocates nothing.
 //
 // kStart   run units [first, last) of a job on a processor: at once where it is idle, else after what waits for it there
 // kDrop    the job's deadline can no longer hold: forget it; what of it runs is left to end

@@ -14,7 +14,7 @@
 //
 // Invariants: (D1) a unit comes after all units it reads from; (D2) a unit has one time for each processor, > 0, `kNever` where the
 // processor does not support it; (D3) some processor supports it; (D4) a transfer from a processor to itself costs nothing. `check_model`
-// and `check_device` look; nothing below them looks again. The number of units has no limit of its own.
+// and `check_device` check these; nothing below them checks again. The number of units has no limit of its own.
 #pragma once
 
 #include <algorithm>

@@ -40,7 +40,7 @@ constexpr const Policy* find_policy(std::string_view name) noexcept {
   return nullptr;
 }
 
-/// The same table from the library, where the policies are compiled once.
+/// Returns the same table, from the library, where the policies are compiled once.
 std::span<const Policy> policies() noexcept;
 
 /// The most decisions that one call can make: each job started, dropped and told, each processor told to give way.

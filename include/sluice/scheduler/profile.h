@@ -1,13 +1,13 @@
 // Expected times of units on processors, and what follows from them. Made from what was measured when a model was registered, kept true
 // by each unit that ends (`observe`); whatever is derived is derived again when times change, so nothing is ever stale.
 //
-// Two things move a time. Noise: smoothed, a tenth of each new measurement. A change (another clock rate, another program on the core): the
-// last few units of a processor agree that it takes much longer or shorter than expected; then all its times move at once, because it is
-// the processor that changed. A processor that has become three times slower is known after `kAgreeing` units.
+// Two things move a time. Against noise each new measurement counts a tenth. A change (another clock rate, another program on the core):
+// the last few units of a processor agree that it takes much longer or shorter than expected; then all its times move at once, because it
+// is the processor that changed. A processor that has become three times slower is known after `kAgreeing` units.
 //
 // Invariants: (F1) times are > 0 and `kNever` stays `kNever`; (F2) `tail(m, u, p)` is a lower bound of the time from the end of unit u on
-// processor p to the end of the job when nobody else is there, and exact for chains; (F3) `version` grows whenever a time changes by more
-// than an eighth of itself since the last growth: whoever keeps something derived compares it.
+// processor p to the end of the job when no other job is there, and exact for chains; (F3) `version` grows whenever a time changes by more
+// than an eighth of itself since the last growth: code that caches derived values compares it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class Profile {
  public:
   static constexpr double kSmoothing = 0.1;  // what Band uses; the detector is what makes up for its slowness
 
-  /// Of models that `check_model` accepts. Allocates; nothing after it does.
+  /// Takes models that `check_model` accepts. Allocates; no later call does.
   Profile(const Device& device, std::span<const Model> models, double smoothing = kSmoothing)
       : processors_(device.count()), smoothing_(smoothing) {
     for (const Processor& processor : device.processors) dispatch_.push_back(processor.dispatch);
@@ -62,7 +62,7 @@ class Profile {
     const Table& t = table(model);
     return {t.sources.data() + t.begin[unit], t.sources.data() + t.begin[unit + 1]};
   }
-  /// The shortest time a whole job can take: nobody else there, every processor usable.
+  /// The shortest time a whole job can take: with no other jobs, and every processor usable.
   Time shortest(ModelId model) const noexcept {
     const Table& t = table(model);
     Time longest = 0;

@@ -33,7 +33,7 @@ inline Waits waits_of(const State& state) noexcept {
   return waits;
 }
 
-/// The first unit that has not run; of a job none of whose units runs.
+/// The first unit that has not run, for a job none of whose units runs now.
 inline UnitIndex next_unit(const State& state, JobSlot slot) noexcept { return state.job(slot).done; }
 
 /// `cells` counts the pairs of labels that were looked at.

@@ -1,4 +1,4 @@
-// Several models on several processors, inside one budget: the door of this folder.
+// Runs several models on several processors inside one budget: the entry point of this folder.
 //
 //     auto scheduler = Scheduler::create({.budget = 64_MiB, .processors = {{.cpus = {0}}, {.cpus = {1}, .compute_slowdown = 3}}});
 //     auto faces = (*scheduler)->add_model(*face_model, {});
@@ -10,7 +10,7 @@
 //     submit, cancel --> Board, its State --policy--> decisions --> workers, one a processor, one run of units at a time
 //                         one mutex round both; a decision allocates nothing and is bounded (policy.h)
 //
-// Memory. Weights that are kept are there once, for all processors of CPU kernels. Each of these has a window of the arena besides, which
+// Memory. Kept weights are in memory once, for all processors with CPU kernels. Each of these has a window of the arena besides, which
 // the models' sessions use in turn; urgent models have a window of their own. So an urgent job can take a processor at the next step
 // boundary: the run before rests where it is, with all its tensors, and goes on afterwards. What a backend packs and what passes between
 // units is counted too.
@@ -62,7 +62,7 @@ struct SchedulerOptions {
   Bytes budget = kUnlimitedBytes;
   BudgetScope scope = BudgetScope::kLibrary;
   Bytes reserve{};                             // as SessionOptions::reserve
-  std::vector<ProcessorOptions> processors{};  // empty: one of CPU kernels
+  std::vector<ProcessorOptions> processors{};  // empty: one processor, which runs the CPU kernels
   std::string policy = "sluice";
   Limits limits{};
   int warmup_runs = 1;   // of each model on each processor, before the measured ones...
@@ -81,7 +81,7 @@ struct ModelOptions {
   bool urgent = false;         // its jobs take a processor at a step boundary from those of other models; it has its own part of the budget
   double runs_per_second = 1;  // how often its jobs come, as far as known: a model that runs often keeps more of its weights
   bool same_bits = false;      // only on processors that give the bits of our CPU kernels
-  /// One tensor a port. What is measured with, and all that a timed processor answers. Default: zeros.
+  /// A tensor for each port. Measurements run on them, and a timed processor knows the answers to them alone. Default: zeros.
   std::vector<std::vector<std::byte>> reference_inputs{};
   ProcessorId fixed{};  // for the policy fixed_worker; default: processors in turn
 };
@@ -99,7 +99,7 @@ struct JobResult {
   Status status;                                // kFailed: why
   Time submitted = 0, ended = 0;                // since the scheduler's start
   Time predicted = kNever;                      // the end that was expected when it was submitted
-  std::uint32_t interruptions = 0, losses = 0;  // runs that gave way, and that went with their processor
+  std::uint32_t interruptions = 0, losses = 0;  // runs that were interrupted, and runs that were lost with their processor
 };
 
 struct JobTensors {
@@ -159,7 +159,7 @@ struct SchedulerStatistics {
   HandOverStatistics handed_over;
 };
 
-/// Nodes [first_node, first_node + node_count) of a model, and who supports all of them.
+/// Nodes [first_node, first_node + node_count) of a model, and the processors that support all of them.
 struct UnitSupport {
   std::size_t first_node = 0, node_count = 0;
   std::vector<ProcessorId> processors;
@@ -177,8 +177,8 @@ class Scheduler {
  public:
   /// Errors: kInvalidArgument for a policy or a processor that is not there.
   static Result<std::unique_ptr<Scheduler>> create(const SchedulerOptions& options);
-  /// Drops what has not ended, tells, and waits for what runs; in a forked child, where calls are refused, nothing. Not from inside a `done`, nor while another thread waits; a timed processor
-  /// that hangs is not waited for.
+  /// Drops jobs that have not ended, calls their `done`, and waits for those that run; in a forked child, where calls are refused, it does
+  /// nothing. Not from inside a `done`, nor while another thread waits; a timed processor that hangs is not waited for.
   virtual ~Scheduler() = default;
 
   virtual Result<ModelId> add_model(std::shared_ptr<const sluice::Model> model, const ModelOptions& options) = 0;
@@ -187,8 +187,8 @@ class Scheduler {
   /// supports a model; those of Session::create and of the measured runs, and a backend's where nobody else supports the unit.
   virtual Status start() = 0;
 
-  /// Errors: kInvalidArgument, for tensors that do not fit the model, for a full table (Limits::jobs live ones, or twice as many that
-  /// nobody has waited for), before `start`, and from a `done` that the destructor calls; kCancelled with only_if_it_holds.
+  /// Errors: kInvalidArgument, for tensors that do not fit the model, for a full table (Limits::jobs live ones, or twice as many that no
+  /// caller has waited for), before `start`, and from a `done` that the destructor calls; kCancelled with only_if_it_holds.
   virtual Result<Submission> submit(ModelId model, const JobTensors& tensors, const JobOptions& options) noexcept = 0;
   /// The job's end; its ticket is gone then. Errors: kInvalidArgument for a ticket that is not there, or whose job has a `done`.
   virtual Result<JobResult> wait(Ticket ticket) noexcept = 0;
@@ -200,11 +200,12 @@ class Scheduler {
   virtual Time now() const noexcept = 0;
   /// How a model was cut, and what each unit can run on: the fallback, before anything runs.
   virtual std::vector<UnitSupport> units(ModelId model) const = 0;
-  /// What `start` gave to others; `units` is without it from then on.
+  /// The units that `start` took from a processor and gave to others; `units` no longer lists that processor for them.
   virtual std::vector<Fallback> fallbacks() const = 0;
-  /// What the reference inputs give, computed on a processor of CPU kernels where there is one; by port. After `start`, for good.
+  /// The outputs for the reference inputs, by port, computed on a processor with CPU kernels if there is one. Valid after `start`, as long
+  /// as the scheduler lives.
   virtual std::span<const std::vector<std::byte>> reference_outputs(ModelId model) const noexcept = 0;
-  /// What a model is expected to take on a processor, whole, when nobody else is there; kNever: unsupported.
+  /// The expected time of a whole model on a processor, with no other jobs; kNever: unsupported.
   virtual Time expected_time(ModelId model, ProcessorId processor) const noexcept = 0;
   virtual SchedulerStatistics statistics() const = 0;
   virtual std::vector<RunEvent> trace() const = 0;

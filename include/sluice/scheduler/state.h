@@ -90,7 +90,7 @@ struct State {
     return processors[p].last_ticket == job(slot).ticket && processors[p].last_unit == unit;
   }
 
-  /// What units [first, last) of a job take on a processor if they begin now: dispatch, copies and the units themselves.
+  /// The time of units [first, last) of a job on a processor if they begin now: dispatch, copies and the units themselves.
   Time expected_run(JobSlot slot, UnitIndex first, UnitIndex last, std::size_t p) const noexcept {
     const ModelId model = job(slot).model;
     Time total = first > 0 && runs_last(p, slot, first - 1) ? 0 : profile->dispatch(p);
@@ -113,7 +113,7 @@ struct State {
     return first < last;
   }
 
-  /// A lower bound of the time until the job ends: nobody else on the processors, but what runs of it runs on.
+  /// A lower bound of the time until the job ends, as if no other job were there; its own runs continue.
   Time least_rest(JobSlot slot) const noexcept;
 };
 

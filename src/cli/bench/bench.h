@@ -38,11 +38,11 @@ void bench(const BenchOptions& options);
 
 namespace bench_detail {
 
-/// The same runs by another engine.
+/// Figures of the same runs by another engine.
 struct PeerFigures {
   std::string version;
   double median_ms = 0, min_ms = 0, p90_ms = 0, cpu_ms = 0;
-  double ratio = 0;  // our least time over its least: noise only adds
+  double ratio = 0;  // our minimum time divided by the peer's; minima, because noise only adds time
   std::uint64_t peak_rss_bytes = 0;
   std::string refusal;  // not empty: it does not run the file, and why
 };

@@ -1,4 +1,4 @@
-// The smallest budget in which a model reaches a latency: what a person who builds a device wants to know.
+// Finds the smallest budget in which a model reaches a latency.
 #pragma once
 
 #include "src/cli/bench/measure.h"

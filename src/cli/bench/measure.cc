@@ -50,7 +50,7 @@ void add_child(const Json& json, Runs& runs) {
   runs.last = json;
 }
 
-/// What lies of the file in memory is let go, so that the next process reads the disk.
+/// Drops the file's pages from memory, so that the next process reads the disk.
 void forget_file(const std::string& path) {
   if (const auto file = open_for_reading(path)) ::posix_fadvise(file->get(), 0, 0, POSIX_FADV_DONTNEED);
 }
@@ -115,7 +115,7 @@ Runs run_cold(const BenchOptions& options, const Point& point) {
   return runs;
 }
 
-/// Of a run of its own, since looking at the clock in each step takes time.
+/// Measured in a run of its own, since looking at the clock in each step takes time.
 std::map<std::string, double> operators_of(const BenchOptions& options, const Point& point) {
   std::vector<std::string> words = words_of("run", options, point);
   words.insert(words.end(), {"--warmup", "1", "--stats"});

@@ -20,11 +20,11 @@ struct Peer {
 /// `text` as `--peer` takes it: onnxruntime, or onnxruntime=FOLDER. Throws Failure that says where it was looked for and what to do.
 Peer find_peer(const std::string& text);
 
-/// The ONNX file of each model: those that are named, in order, else M.onnx beside M.sluice. Throws Failure where one is not there.
+/// The ONNX file of each model: the named ones, in order, else M.onnx in the folder of M.sluice. Throws Failure where one is not there.
 std::vector<std::string> onnx_files_of(const std::vector<std::string>& models, const std::vector<std::string>& named);
 
-/// One block of runs behind `warmup` that do not count: `version`, `latency_ms`, `cpu_ms`, `peak_rss_bytes`. `inputs`: name, shape, dtype,
-/// as `sluice inspect --json` has them. Throws Failure (kUnsupported) with the peer's words where it does not run the file.
+/// Measures one block of runs, after `warmup` runs that do not count: `version`, `latency_ms`, `cpu_ms`, `peak_rss_bytes`. `inputs`: name,
+/// shape, dtype, as `sluice inspect --json` has them. Throws Failure (kUnsupported) with the peer's words where it does not run the file.
 struct PeerBlock {
   std::string onnx;
   Json inputs;

@@ -21,7 +21,7 @@ Result<WeightPrice> price(const WeightTarget& target, const std::string& model) 
   if (!target.io_limit.empty()) words.insert(words.end(), {"--io-limit", target.io_limit});
   const ChildResult planned = run_program(sibling_program("sluice"), "sluice", words);
   if (planned.status != 0 && code_of_status(planned.status) == ErrorCode::kBudgetTooSmall) {
-    // What the program says names a file that nobody asked for.
+    // The program's messages name a temporary file that the user does not know.
     return fail(ErrorCode::kBudgetTooSmall, "--for-budget", "the model does not fit, whatever its weights are");
   }
   check_succeeded(planned);

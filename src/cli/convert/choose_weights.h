@@ -16,7 +16,7 @@ struct WeightTarget {
   std::string io_limit;
 };
 
-/// Prices plans for the target by running the program beside this one. `progress` is called before each.
+/// Prices plans for the target by running `sluice` from the same folder. `progress` is called before each.
 importer::PriceWeights price_by_plans(const WeightTarget& target, const std::function<void(int plans)>& progress);
 
 void print_choice(const WeightTarget& target, const importer::WeightChoice& choice);

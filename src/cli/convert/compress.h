@@ -1,4 +1,4 @@
-// `sluice convert --cluster`, `--prune` with `--data`: the report of what weights became.
+// `sluice convert --cluster`, `--prune` with `--data`: the report of the changed weights.
 #pragma once
 
 #include "sluice/quantiser/compressor.h"

@@ -22,7 +22,7 @@ struct ImportWords {
   std::string labels;
   std::string max_constants;
 };
-/// Those of them that take several values.
+/// The options among them that take several values.
 inline constexpr std::string_view kOptionsOfValues[] = {"--dim", "--value", "--bound"};
 
 void add_import_options(CLI::App& app, ImportWords& words);

@@ -152,7 +152,7 @@ void warn_of_no_pruning(const CommandLine& line, const importer::ConvertReport& 
 
 bool chooses_weights(const CommandLine& line) { return line.weights == kAutoWeights; }
 
-/// Of --weights auto: the form of each weight into `options`. Else nothing.
+/// For --weights auto: writes the form of each weight into `options`. Otherwise does nothing.
 Status choose_forms(const CommandLine& line, importer::ConvertOptions& options, importer::WeightChoice& choice,
                     importer::ConvertReport& report) {
   if (!chooses_weights(line)) return {};
@@ -305,7 +305,7 @@ void add_weight_options(CLI::App& app, CommandLine& line) {
       ->excludes("--weights");
 }
 
-/// What would have no effect is refused: who typed it believes in one.
+/// Refuses an option that would have no effect: whoever typed it expects one.
 void check_weight_options(const CommandLine& line) {
   if (chooses_weights(line) && line.target.budget.empty())
     raise(make_error(ErrorCode::kInvalidArgument, "--weights auto", "wants --for-budget SIZE: what is chosen depends on it"));

@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Middle and standard error of what rounds gave.
+/// Median and standard error over the rounds.
 struct Summary {
   double middle = 0;
   double error = 0;
@@ -128,7 +128,7 @@ class Detector {
     }
   }
 
-  /// Of one operator alone, without its separator.
+  /// The time of one operator alone, without its separator.
   Summary cost_of(const std::string& word) {
     const std::vector<double>&with = arm_of({word}).slopes, &without = arm_of({}).slopes;
     std::vector<double> costs;
@@ -158,7 +158,7 @@ class Detector {
     rule.saving_ms = seen.middle;
     rule.cheaper_ms = cheaper.middle;
     rule.simple = parts_ms - together.one_ms > least_ms / 2;
-    // Of a chain of three two operators are saved, so what one is worth is asked for twice.
+    // A chain of three saves two operators, so it must save twice what one is worth.
     const double bar = kFusedShare * cheaper.middle * static_cast<double>(pattern.size() - 1);
     const double error = std::hypot(seen.error, kFusedShare * cheaper.error);
     const double far = (seen.middle - bar) / error;

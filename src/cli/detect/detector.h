@@ -1,7 +1,7 @@
 // Which operators a runtime runs as one: fusion rules, from times alone.
 //
-// An arm is a chain (chains.h) of a pattern. Its slope is what one more repeat takes: least squares over k = 1, 2, 4, 8 repeats, so that
-// whatever a call costs beside its operators drops out. With A, B, AB and S the slopes of (a |), (b |), (a b |) and (|):
+// An arm is a chain (chains.h) of a pattern. Its slope is the time of one more repeat: least squares over k = 1, 2, 4, 8 repeats, so that
+// the cost of a call itself drops out. With A, B, AB and S the slopes of (a |), (b |), (a b |) and (|):
 //
 //     saving = A + B - AB - S          0 where a and b run one after the other, near the cheaper of the two where they run as one
 //

@@ -1,4 +1,4 @@
-// A runtime seen from outside: a model file in, milliseconds out. Nothing else is known of it.
+// Runs a model file with another runtime and gets its milliseconds. Nothing else is known of it.
 #pragma once
 
 #include <sys/types.h>

@@ -57,7 +57,7 @@ void refuse_open_dimensions(const std::string& name, const Model& model, const m
                                                              dimension.name, model::extents_text(dimension.extents), dimension.name));
 }
 
-/// `name` is what the user calls the model: an ONNX file that was converted lies elsewhere.
+/// `name` is the user's name of the model, also if it was converted to a temporary file.
 std::shared_ptr<const Model> open_one_shape(const std::string& name, const std::string& path, const std::vector<std::string>& dims) {
   const model::Extents extents = parse_dims(dims);
   auto model = unwrap(Model::open(path, extents));
@@ -148,7 +148,7 @@ void emit_model(const CommandLine& line) {
   finish_stdout();
 }
 
-/// What a device that runs emitted code is, beside the times that it finds: one processor, which reads its weights where they lie.
+/// The profile of a device that runs emitted code, without the times that it measures: one processor, which reads its weights from flash.
 profiler::DeviceProfile emitted_device(const emit::Measurer& measurer) {
   constexpr double kNothing = 1e-9, kAtOnce = 1e12;
   profiler::DeviceProfile profile;
@@ -222,7 +222,7 @@ int dispatch(int argc, char** argv) {
   const std::span<const char* const> typed(argv, static_cast<std::size_t>(argc));
   const std::vector<std::string> words = spread_values(typed.subspan(argc > 0 ? 1 : 0), kOfValues);
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes the last word first
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 parses a vector from its back
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help
   } catch (const CLI::ParseError& error) {

@@ -17,7 +17,7 @@
 namespace sluice::cli {
 
 struct ProblemFile {
-  planner::PlacementProblem problem;  // of the capacity in the file's name, if it has one
+  planner::PlacementProblem problem;  // the capacity in the file's name, if it has one
   bool has_capacity = false;
   std::vector<std::string> ids;                       // by rectangle
   std::optional<std::vector<std::uint64_t>> offsets;  // where the file has that column

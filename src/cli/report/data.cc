@@ -95,8 +95,8 @@ Json buffers_of(const plan::Plan& plan, const Contents& contents) {
   return list;
 }
 
-/// The buffer whose bytes a load takes over: of those that overlap its place, the one that lives longest until its gate. -1: none, its gate
-/// comes from the order of the loads.
+/// The buffer whose bytes a load takes over: of those that overlap it, the one that lives longest until its gate. -1: none; its gate
+/// follows from the order of the loads.
 std::int64_t holder_before(const plan::Plan& plan, const plan::Load& load) {
   const plan::Buffer& place = plan.buffer(load.target);
   std::int64_t holder = -1;

@@ -8,7 +8,7 @@ extern const std::string_view kPage;  // page.html, made into a source file by C
 
 namespace {
 
-/// For the places of an HTML page where text goes.
+/// Escapes text for an HTML page.
 std::string as_html(const std::string& text) {
   std::string html;
   for (const char c : text) {

@@ -59,7 +59,7 @@ Json json_in(const std::string& path) {
   return Json::parse(file);
 }
 
-/// What the children are told of the device, for the times of each step.
+/// The options about the device that the children get, for the times of each step.
 ExpectedTimes expect(const Model& model, const plan::Plan& plan, const ReportOptions& options) {
   SessionOptions session = session_options(options.budget);
   const FoundProfile profile = find_profile(options.budget.profile, session.threads);

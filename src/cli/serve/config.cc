@@ -28,10 +28,10 @@ constexpr Bytes kMostText{64 << 20};  // a million recorded requests and more
 // Each is counted, refused ones too: what is asked for beyond this would be counted long after the time to serve is over.
 constexpr double kMostRequests = 10'000'000;
 
-/// One object of a file. Each key is asked for by what reads it; what nobody has asked for at the end is not known.
+/// One object of a file. The code that reads a key asks for it; keys that were not asked for in the end are unknown.
 class Section {
  public:
-  /// `where`: "FILE: " or "FILE: models[0].", what a key stands behind in a complaint.
+  /// `where`: "FILE: " or "FILE: models[0].", which precedes a key in messages.
   Section(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
     if (!json.is_object())
       throw Failure(ErrorCode::kInvalidArgument,
@@ -222,7 +222,7 @@ void check_requests(const ServeConfig& config, Section& section) {
                    fmt::format("ask for {:.0f} requests in running_time_ms, and at most {:.0f} are made", requests, kMostRequests));
 }
 
-/// Of Band's keys those that ask for what is done in another way here.
+/// Keys of Band's that ask for something that is done in another way here.
 void read_without_effect(Section& section, ServeConfig& config) {
   section.integer("minimum_subgraph_size", 7, 1, 1'000'000);
   section.word("subgraph_preparation_type", "merge_unit_subgraph",
@@ -272,7 +272,7 @@ std::string read_policy(Section& section) {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  // A pipe is read too (`serve <(make a configuration)`), but nobody waits for one to be opened that no program writes to.
+  // A pipe is read too (`serve <(make a configuration)`), but opening one that no program writes to does not wait.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0 || ::fcntl(file.get(), F_SETFL, 0) != 0) raise(make_io_error(path, "the file cannot be read", errno));
   std::string text;
@@ -282,7 +282,7 @@ std::string read_text(const std::string& path) {
     if (got < 0) raise(make_io_error(path, "the file cannot be read", errno));
     if (got == 0) break;
     text.append(piece.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMostText.count())  // a device that never ends would be read until memory does
+    if (text.size() > kMostText.count())  // an endless device file would exhaust memory
       throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: is longer than {}", path, format_bytes(kMostText)));
   }
   return text;

@@ -1,5 +1,5 @@
-// `sluice plan M --processors cpu,xnnpack,opencl`: how the model is cut into units, and who can run each. The fallback, before anything
-// runs.
+// `sluice plan M --processors cpu,xnnpack,opencl`: shows how the model is cut into units, and which processors can run each. The fallback,
+// before anything runs.
 #include <algorithm>
 #include <sstream>
 

@@ -17,7 +17,7 @@ struct Latencies {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
 
-/// Of completed jobs.
+/// Latencies of completed jobs.
 Latencies latencies_of(const ModelTally& tally) {
   const LatencySketch& sketch = tally.latencies;
   return {sketch.mean() / 1e6, milliseconds(sketch.percentile(0.5)), milliseconds(sketch.percentile(0.9)),
@@ -28,7 +28,7 @@ Json json_of(const Latencies& latencies) {
   return {{"mean", latencies.mean}, {"p50", latencies.p50}, {"p90", latencies.p90}, {"p99", latencies.p99}};
 }
 
-/// Of the jobs whose end was said when they came: the share whose latency was within 15 % of what was said.
+/// Among the jobs whose end was predicted when they came: the share whose latency was within 15 % of the prediction.
 std::optional<double> predicted_share(const ServeReport& report) {
   if (!report.predicts || report.served.told() == 0) return std::nullopt;
   return static_cast<double>(report.served.told_well()) / static_cast<double>(report.served.told());

@@ -143,14 +143,14 @@ class Serving {
     }
   }
 
-  /// Of the first worker with our kernels: a device profile is of one number of threads.
+  /// Taken from the first worker with our kernels: a device profile is for one number of threads.
   int threads_of_kernels() const {
     for (const scheduler::ProcessorOptions& processor : report_.config.processors)
       if (processor.kind == scheduler::ProcessorOptions::Kind::kCpu) return processor.threads;
     return 1;
   }
 
-  /// As far as the configuration says it: frames of a stream come as fast as they are served, so all models come as often.
+  /// As far as the configuration states it: frames of a stream come as fast as they are served, so all models come equally often.
   double requests_per_second(std::size_t m) const {
     const ServeConfig& config = report_.config;
     if (config.mode == ServeMode::kPeriodic) return config.models[m].batch_size * 1e3 / std::max(config.models[m].period_ms, 1e-3);
@@ -160,7 +160,7 @@ class Serving {
     return static_cast<double>(requests) * config.models[m].batch_size * 1e3 / std::max(config.running_time_ms, 1.0);
   }
 
-  /// What this program holds of requests while they are served.
+  /// The memory that this program holds for requests while they are served.
   Bytes bytes_of_requests() const {
     const auto& processors = report_.config.processors;
     const bool in_units = std::any_of(processors.begin(), processors.end(), [](const auto& p) { return p.backend != nullptr; });
@@ -183,7 +183,7 @@ class Serving {
     return std::max<scheduler::Time>(static_cast<scheduler::Time>(static_cast<double>(longest) * model.slo_scale), 1);
   }
 
-  /// A request on its way: where its outputs go.
+  /// A request that is being served, and the memory for its outputs.
   struct Request {
     Serving* serving = nullptr;
     std::size_t model = 0;
@@ -322,7 +322,7 @@ class Serving {
   std::deque<ConvertedModel> converted_;  // files that models are read from until the end
   std::vector<std::shared_ptr<const Model>> models_;
   std::deque<ModelTensors> tensors_;  // views name what lies here: nothing is moved
-  std::vector<bool> needs_room_;      // by model: it runs in units, which write all outputs
+  std::vector<bool> needs_room_;      // by model: whether it runs in units, which write all outputs
   std::uint64_t turned_away_ = 0;     // requests for which there was no such room
   std::vector<scheduler::Time> deadlines_;
   std::mutex mutex_;  // guards what requests share with the scheduler's thread

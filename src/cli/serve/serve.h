@@ -1,4 +1,4 @@
-// `sluice serve CONFIG.json`: a workload of several models on several processors, and what came of it.
+// `sluice serve CONFIG.json`: runs a workload of several models on several processors, and reports the result.
 //
 //     CONFIG.json --config.cc--> models, processors, workload --serve.cc--> jobs --> results --print.cc--> table, JSON, trace
 //
@@ -31,7 +31,7 @@ struct ServeReport {
 };
 
 void print(const ServeReport& report, bool json);
-/// For Perfetto: a row for each processor, a slice for each run.
+/// Writes a trace for Perfetto: a row for each processor, a slice for each run.
 std::string trace_of(const ServeReport& report);
 
 }  // namespace serve_detail

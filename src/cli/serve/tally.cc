@@ -12,45 +12,45 @@ using scheduler::Time;
 
 constexpr double kWidth = 1.01;
 // 1.01 to this power is more than a day of nanoseconds.
-constexpr std::size_t kBoxes = 3230;
+constexpr std::size_t kBuckets = 3230;
 
-std::size_t box_of(Time latency) noexcept {
+std::size_t bucket_of(Time latency) noexcept {
   if (latency <= 1) return 0;
-  const auto box = static_cast<std::size_t>(std::log(static_cast<double>(latency)) / std::log(kWidth));
-  return std::min(box, kBoxes - 1);
+  const auto bucket = static_cast<std::size_t>(std::log(static_cast<double>(latency)) / std::log(kWidth));
+  return std::min(bucket, kBuckets - 1);
 }
 
-/// As far from one end of the box as from the other, as a ratio.
-Time middle_of(std::size_t box) noexcept { return static_cast<Time>(std::pow(kWidth, static_cast<double>(box) + 0.5)); }
+/// The geometric middle of a bucket.
+Time middle_of(std::size_t bucket) noexcept { return static_cast<Time>(std::pow(kWidth, static_cast<double>(bucket) + 0.5)); }
 
 }  // namespace
 
 void LatencySketch::add(Time latency) {
   ++count_;
   sum_ += static_cast<double>(latency);
-  if (boxes_.empty()) {
+  if (buckets_.empty()) {
     if (first_.size() < kExact) {
       first_.push_back(latency);
       return;
     }
-    boxes_.resize(kBoxes);
-    for (const Time earlier : first_) ++boxes_[box_of(earlier)];
+    buckets_.resize(kBuckets);
+    for (const Time earlier : first_) ++buckets_[bucket_of(earlier)];
   }
-  ++boxes_[box_of(latency)];
+  ++buckets_[bucket_of(latency)];
 }
 
 Time LatencySketch::percentile(double share) const {
   if (count_ == 0) return 0;
   const auto rank = std::max<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_))), 1);
-  if (boxes_.empty()) {
+  if (buckets_.empty()) {
     std::vector<Time> sorted = first_;
     std::sort(sorted.begin(), sorted.end());
     return sorted[static_cast<std::size_t>(rank - 1)];
   }
   std::uint64_t seen = 0;
-  std::size_t box = 0;
-  while ((seen += boxes_[box]) < rank) ++box;
-  return middle_of(box);
+  std::size_t bucket = 0;
+  while ((seen += buckets_[bucket]) < rank) ++bucket;
+  return middle_of(bucket);
 }
 
 void Tally::add(const Served& served) {

@@ -2,8 +2,8 @@
 //
 //     JobResult --add--> Tally, of all models and of each --> counts, percentiles
 //
-// A sketch keeps the first latencies as they are, and its percentiles are exact as long as there are no more. Beyond, all go to boxes that
-// are 1 % wide each: a percentile is then the middle of its box, at most 0.5 % off. One of a model takes 33 KB once it has filled.
+// A sketch keeps the first latencies as they are, and its percentiles are exact as long as there are no more. After that a histogram
+// counts all, in buckets of 1 %: a percentile is then the middle of its bucket, at most 0.5 % off. A full sketch takes 33 KB.
 #pragma once
 
 #include <array>
@@ -26,16 +26,16 @@ class LatencySketch {
   double mean() const noexcept { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
   /// The least latency that a share of all does not exceed; 0 of none.
   scheduler::Time percentile(double share) const;
-  std::size_t bytes() const noexcept { return first_.capacity() * sizeof(scheduler::Time) + boxes_.capacity() * sizeof(std::uint64_t); }
+  std::size_t bytes() const noexcept { return first_.capacity() * sizeof(scheduler::Time) + buckets_.capacity() * sizeof(std::uint64_t); }
 
  private:
   std::vector<scheduler::Time> first_;
-  std::vector<std::uint64_t> boxes_;  // by box_of; empty while all are in first_
+  std::vector<std::uint64_t> buckets_;  // by bucket_of; empty while all are in first_
   std::uint64_t count_ = 0;
   double sum_ = 0;
 };
 
-/// Of one model, or of all.
+/// Counts of one model, or of all.
 struct ModelTally {
   std::uint64_t ended = 0, met = 0;
   LatencySketch latencies;  // of completed jobs

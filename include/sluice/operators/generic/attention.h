@@ -10,7 +10,7 @@
 
 namespace sluice::operators::generic::attention {
 
-/// [batch, heads, rows, size], or [batch, rows, heads * size]: where a row of a head lies.
+/// The position of a row of a head in [batch, heads, rows, size] or [batch, rows, heads * size].
 struct Heads {
   std::int64_t batches = 0, heads = 0, rows = 0, size = 0;
   bool flat = false;

@@ -1,9 +1,9 @@
-// What the arguments of Slice, Split and Pad say of a tensor, worked out: where each part begins, how far it goes, what lies before it.
+// Works out the arguments of Slice, Split and Pad for a tensor: where each part begins, how far it goes, what is before it.
 //
 // Read by the definitions (src/operators/generic/extents.cc), which refuse what does not fit, and by the generic kernels
 // (src/kernels/plain/extents.cc), which move the values.
 //
-// Invariant: whatever the arguments are, places that come out lie within the tensor, or the node is refused.
+// Invariant: whatever the arguments are, the resulting indices are inside the tensor, or the node is refused.
 #pragma once
 
 #include "sluice/operators/generic/elements.h"
@@ -40,7 +40,7 @@ inline PlainRefusal read_cut(const PlainNode& node, Cut& cut) noexcept {
     if (axis < 0) return kWrongAxis;
     if (step == 0 || step == INT64_MIN) return kWrongArgument;
     const std::int64_t extent = node.in(0).shape[axis];
-    // Negative places count from the end; everything is then cut to the tensor (numpy).
+    // Negative indices count from the end; ranges are then cut to the tensor, as in numpy.
     const auto place = [&](std::int64_t value) {
       const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
       if (value < 0) value = value < -extent ? low : value + extent;

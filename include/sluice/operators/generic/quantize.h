@@ -10,7 +10,7 @@
 
 namespace sluice::operators::generic::quantize {
 
-/// How scales lie along the tensor: one for all, one for each place of an axis, or one for each block of an axis.
+/// How scales are arranged along the tensor: one for all, one for each position of an axis, or one for each block of an axis.
 struct Scales {
   AxisView view;
   std::int64_t block = 0;  // places of the axis that share a scale; 0: one scale for all

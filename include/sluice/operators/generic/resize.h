@@ -2,7 +2,7 @@
 //
 // Two lines of the table: ResizeOfExtents states every extent and scale; ResizeAtRun has some of them, and becomes a ResizeOfExtents when
 // the run knows the rest (`Resolved`). Read by the definitions (src/operators/generic/resize.cc) and by the generic kernels
-// (src/kernels/plain/resize.cc). Words and arguments are stored in model files by their places: append only.
+// (src/kernels/plain/resize.cc). Enumerators and arguments are stored in model files by their numbers: append only.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,7 @@
-// How a scattered value meets the one that lies there: the words of the attribute `reduction`, in the order in which its line lists them.
+// How a scattered value is combined with the one that is there: the words of the attribute `reduction`, in the order in which its line
+// lists them.
 //
-// Read by the definitions (src/operators/generic/scatter.cc) and by the generic kernels (src/kernels/plain/scatter.cc). Their places are
+// Read by the definitions (src/operators/generic/scatter.cc) and by the generic kernels (src/kernels/plain/scatter.cc). Their numbers are
 // stored in model files, so a new one goes to the end.
 #pragma once
 

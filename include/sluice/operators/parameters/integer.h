@@ -41,7 +41,7 @@ struct IntegerRange {
 ///     y   = float(sum) * scale + bias
 struct IntegerEpilogue {
   std::uint8_t zero_in = 0;   // what padding reads
-  std::uint8_t run_time = 0;  // inputs that come at run time: none, the zero point, the scale too
+  std::uint8_t run_time = 0;  // inputs that come at run time: none, the zero point, or the zero point and the scale
   IntegerRange range;
   bool has_residual = false;
   std::uint8_t sum_zero = 0;
@@ -74,7 +74,7 @@ struct IntegerConvolutionParameters {
 
 /// So many values of a lane, taps times inputs of its group, have a kernel that runs lane by lane.
 inline constexpr std::int64_t kMostLaneTaps = 256;
-/// Are groups of so many outputs, and so many values each, run lane by lane? Others that fill no panel are put together, or slow.
+/// Whether groups of so many outputs, with so many values each, run lane by lane. Others that fill no panel are put together, or slow.
 constexpr bool runs_by_lanes(std::int64_t outputs, std::int64_t values) noexcept {
   return outputs < kPanelLanes && values <= kMostLaneTaps;
 }
@@ -139,7 +139,7 @@ struct IntegerResizeParameters {
 /// A table follows from the weight: out = table[in].
 struct IntegerTableParameters {};
 
-/// Where integers begin, u8(x / scale), and where they end, (x - zero) * scale.
+/// The borders of the quantised part: u8(x / scale) where it begins, (x - zero) * scale where it ends.
 struct IntegerBorderParameters {
   float scale = 1.0f;
   std::uint8_t zero = 0;

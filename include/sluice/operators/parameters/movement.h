@@ -1,4 +1,4 @@
-// Parameters of what moves elements about: concatenation, slices, padding, transposition, reshaping, resizing.
+// Parameters of operators that move elements: concatenation, slices, padding, transposition, reshaping, resizing.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Parameters: what a kernel must know of its node, as one plain value. `resolve` (kernels/kernel.h) fills it from the graph once; inner
-// loops, which see no graph, read it at every step; whoever prints a network as code prints the same values.
+// loops, which see no graph, read it at every step; `emit` prints the same values as code.
 //
 // Each kind of kernel has a struct of its own, in the header of its family: weighted.h, elementwise.h, movement.h, transformer.h, plain.h.
 //
@@ -16,7 +16,7 @@
 
 namespace sluice::operators {
 
-/// Of the largest kind, in whole words.
+/// The size of the largest kind, in whole words.
 inline constexpr std::size_t kMostParameterBytes = 216;
 
 template <class T>

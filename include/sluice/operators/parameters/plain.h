@@ -1,4 +1,4 @@
-// Parameters of the long tail: which operator of kernels/plain.h, its arguments, and what the plan foresees for its result.
+// Parameters of plain operators: the operator of kernels/plain.h, its arguments, and the result that the plan expects.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sluice::operators {
 
-/// The attributes of a node of the long tail, where they lie.
+/// Points at the attributes of a plain operator's node.
 struct PlainForm {
   std::uint8_t result = 0;                  // which of the ONNX node's outputs this node makes
   std::uint32_t present = 0;                // bit i: ONNX input i is there

@@ -1,7 +1,7 @@
 // Parameters of what multiplies by sparse panels (WeightLayout::kSparse): dense layers, and convolutions of one group.
 //
-// Panels of these differ in size. Where each ends follows from the header of the model file, which has been validated; how many blocks a
-// panel says that it has, in its bitmap, comes with the weights and is believed by nobody: kernels read no further than the panel's end.
+// Panels of these differ in size. Where each ends follows from the header of the model file, which has been validated; the number of blocks
+// in a panel's bitmap comes with the untrusted weights, so kernels never read beyond the panel's end.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@ struct AttentionParameters {
 struct EmbeddingParameters {
   std::int64_t table_rows = 0;
   std::int64_t features = 0;
-  std::int64_t panels_of_piece = 1;  // what a step that reads its table by itself gets at the least, from a multiple of it on
+  std::int64_t panels_of_piece = 1;  // the least that a step that reads its table by itself gets, beginning at a multiple of it
   PanelGeometry panels;
 };
 

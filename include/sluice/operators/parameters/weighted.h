@@ -1,4 +1,4 @@
-// Parameters of what multiplies by panels: convolutions, dense layers, recurrent nodes.
+// Parameters of operators that multiply by panels: convolutions, dense layers, recurrent nodes.
 //
 // All begin with WeightedParameters, which is what tiles, blocks of panels and prices need; a call's parameters may be read as that alone.
 #pragma once
@@ -25,7 +25,7 @@ struct PanelGeometry {
 struct WeightedParameters {
   PanelGeometry panels;
   Epilogue epilogue;
-  // Of the whole node, for prices.
+  // The whole node's work, for prices.
   std::int64_t input_elements = 0;  // of the first input
   std::int64_t out_rows = 0;
   std::int64_t out_pixels = 0;  // of a row

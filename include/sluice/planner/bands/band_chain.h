@@ -113,7 +113,7 @@ class BandCutter {
     const std::int64_t rows = rows_of(end - 1);
     while (demand.fits && demand.made.back() < rows) {
       advance(demand, end - 1);
-      // What nobody in the chain reads keeps pace with the last.
+      // A node that no other in the chain reads keeps pace with the last.
       for (std::size_t p = first; p + 1 < end && demand.fits; ++p) {
         const bool asked =
             std::any_of(of_position_[p].readers.begin(), of_position_[p].readers.end(), [&](Reader r) { return r.position < end; });
@@ -194,8 +194,8 @@ class BandCutter {
     return {p, {begin, std::min(all, round_row(of_position_[p].image_rows, granule(p), begin + each))}};
   }
 
-  /// Who must go on before a step can be; kNobody: all that it reads is there. The last rows of a position ask for all rows of others:
-  /// some are read by nobody, and must be made.
+  /// The position that must advance before a step can run; kNobody: everything that it reads is there. The last rows of a position ask for
+  /// all rows of others, because rows that are not read must be made too.
   std::size_t missing(const Demand& demand, const BandStep& step) const {
     const Chain& chain = demand.banded.chain;
     for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
@@ -207,7 +207,7 @@ class BandCutter {
     return kNobody;
   }
 
-  /// What follows from the steps.
+  /// Figures that follow from the steps.
   void finish(Banded& banded) const {
     banded.ring_rows = rings_of(banded.chain);
     for (BandStep& step : banded.chain.steps) step.far_bytes = far_bytes(banded, step);
@@ -283,7 +283,7 @@ class BandCutter {
     return most;
   }
 
-  /// Of a large tensor that is no ring, the rows that a step reads or writes.
+  /// The rows that a step reads or writes of a large tensor that is not a ring.
   std::uint64_t far_bytes(const Banded& banded, const BandStep& step) const {
     constexpr std::uint64_t kNear = 512u << 10;
     const auto far = [&](TensorId t, RowRange rows) -> std::uint64_t {

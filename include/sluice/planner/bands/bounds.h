@@ -1,4 +1,4 @@
-// What no partition by rows can go below, and what one costs: figures beside a plan, for whoever judges it.
+// The lower bound of partitions by rows, and the cost of one: figures by which to judge a plan.
 //
 // The lower bound is the most, over the nodes, of these together: the inputs, which the caller sets whole; the outputs that are not handed
 // over as they are made; what the node reads at once, whatever its rows (all keys and values of an attention, all that a global mean is
@@ -27,7 +27,7 @@ inline TensorId root_of(const Uses& uses, TensorId t) noexcept {
   return t;
 }
 
-/// What a node must find or leave whole.
+/// Bytes of the tensors that must be whole before or after a node.
 inline std::uint64_t whole_bytes(const model::Graph& graph, const Uses& uses, std::size_t at) {
   const model::Node& node = uses.node(at);
   const bool bands = uses.takes_bands(at);
@@ -64,7 +64,7 @@ inline std::uint64_t activation_bound(const model::Graph& graph, const KernelCho
   return bound;
 }
 
-/// What the bands of a plan take more than its nodes would whole, as a share of all computing; below 0 where they save time.
+/// The extra time of a plan's bands over whole nodes, as a share of all computing; below 0 if they save time.
 inline double overhead_of(const Problem& whole, const plan::Plan& plan) {
   StepCosts costs(whole);
   std::vector<double> in_bands(whole.graph->nodes.size(), 0);

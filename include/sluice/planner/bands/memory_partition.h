@@ -1,4 +1,4 @@
-// Pass: which regions run in bands, where memory asks for it. From the bottleneck outward:
+// Pass: chooses the regions that run in bands to save memory. From the bottleneck outward:
 //
 //     bytes |         ####                    the place that needs most; round it the places where little crosses from what is made
 //           |   ####  ####  ##                before to what is read after: regions begin and end there
@@ -25,7 +25,7 @@
 
 namespace sluice::planner {
 
-/// What a partition is to make small: all that the arena holds, or activations and workspaces alone, whatever becomes of weights.
+/// The peak that a partition is to lower: that of all that the arena holds, or of activations and workspaces alone.
 enum class Lower : std::uint8_t { kArena, kActivations };
 
 struct PartitionRule {
@@ -34,7 +34,7 @@ struct PartitionRule {
   std::uint64_t work = 0;      // nodes looked at; see RegionSearch
 };
 
-/// One partition of a ladder.
+/// One partition of a *ladder*, a list of partitions with less and less memory.
 struct Rung {
   std::vector<Region> regions;
   std::uint64_t peak = 0;  // by the rule
@@ -158,7 +158,7 @@ class RegionSearch {
       for (std::size_t i = life.first; i <= life.last; ++i) crossing_[i] += life.bytes;
   }
 
-  /// What lives whole beside a region at least: what crosses either of its ends.
+  /// The least that is whole in memory while a region runs: the tensors that cross either of its ends.
   std::uint64_t beside(std::size_t first, std::size_t end) const noexcept {
     const auto crosses = [](const Life& life, std::size_t at) { return life.first <= at && at <= life.last; };
     std::uint64_t bytes = 0;
@@ -215,7 +215,7 @@ class RegionSearch {
     }
   }
 
-  /// A node that reads or makes what passes holds less of it in bands, with no other beside it.
+  /// A node that reads or makes a tensor without a buffer holds less of it in bands, even alone in a region.
   bool pays_alone(std::size_t first, std::size_t end) const {
     return end == first + 1 && whole_.kernels.passing() != nullptr && whole_.kernels.passing()->touched(order_[first]) > 0;
   }
@@ -245,7 +245,7 @@ class RegionSearch {
         if (same || !kind.open) continue;
         Measure m = measure(*partitioned);
         if (!allowed(m)) {
-          kind.open = !kind.allowed;  // bands that caches hold cost less than larger ones, before steps cost more
+          kind.open = !kind.allowed;  // bands that fit a cache cost less than larger ones, until the number of steps costs more
           continue;
         }
         kind.allowed = true;
@@ -273,7 +273,8 @@ class RegionSearch {
     if (lower || (alike && cost(m) < cost(best->measure))) best = Choice{partitioned.regions(), std::move(m)};
   }
 
-  /// The region at a place in more bands. Regions with less beside them may have come before it in every try, and been of no use.
+  /// The region at this position with more bands. In every try, regions with less memory beside them may have been taken before it, without
+  /// use.
   std::optional<Choice> cut_finer(std::size_t peak) {
     std::optional<Choice> best;
     const Region place{peak, peak + 1};

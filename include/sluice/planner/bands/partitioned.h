@@ -22,7 +22,7 @@
 
 namespace sluice::planner {
 
-/// What a place of the order needs.
+/// The memory that a position of the order needs.
 struct Need {
   std::uint64_t activations = 0;
   std::uint64_t weights = 0;
@@ -32,11 +32,11 @@ struct Need {
 /// Seconds and bytes of steps, whatever the views: by node, rows and what is read from afar.
 class StepCosts {
  public:
-  /// `finest`: workspaces are those of the finest slices of channels, as where memory is short; else those of all channels.
+  /// `finest`: workspaces are those of the finest slices of channels, as if memory is short; else those of all channels.
   explicit StepCosts(const Problem& problem, bool finest = true)
       : problem_(problem), whole_(problem.graph->nodes.size()), finest_(finest) {}
 
-  /// Of the whole node, whose weights come in the finest slices: its time, and what it needs beside blocks.
+  /// Figures of the whole node with its weights in the finest slices: its time, and what it needs besides blocks.
   struct Whole {
     double seconds = 0;
     Need own;
@@ -50,7 +50,7 @@ class StepCosts {
     return whole;
   }
 
-  /// What a weight takes that lies whole in memory, or its finest slice.
+  /// Bytes of a weight in memory: whole, or its finest slice.
   std::uint64_t held_bytes(WeightId id, bool finest) const {
     const model::Weight& weight = problem_.graph->weight(id);
     if (weight.always_resident) return 0;
@@ -110,7 +110,7 @@ class StepCosts {
 
 class Partitioned {
  public:
-  /// `problem` is whole: its views have no chains, and those of `order` when nothing lies apart. Regions come in order.
+  /// `problem` is uncut: its views have no chains, and are those of `order` if no tensor is set apart. Regions come in order.
   Partitioned(const Problem& problem, const Uses& uses, const std::vector<NodeId>& order, bool keep_inputs, std::vector<Region> regions,
               StepCosts& costs)
       : problem_(problem), order_(order), costs_(costs), regions_(std::move(regions)) {
@@ -133,7 +133,7 @@ class Partitioned {
     return std::all_of(chains_.begin(), chains_.end(), [](const auto& chain) { return chain.has_value(); });
   }
 
-  /// The same regions, but for how region `which` is cut.
+  /// The same regions, with region `which` cut in another way.
   void set_bands(std::size_t which, std::int64_t bands) {
     regions_[which].bands = bands;
     chains_[which] = cut(regions_[which]);
@@ -155,8 +155,8 @@ class Partitioned {
     return most;
   }
 
-  /// Concatenations without a step, one buffer for all their parts, that live at a place of the order: regions round them, whose parts
-  /// then lie apart, shorten that. Places of the order.
+  /// Concatenations without a step (one buffer for all their parts) that are alive at a position of the order: regions around them, which
+  /// set their parts apart, shorten their lives. Places of the order.
   std::vector<std::size_t> joins_living_at(std::size_t place) const {
     std::vector<std::size_t> joins;
     const auto at = static_cast<std::int64_t>(place_of_[place]);
@@ -171,7 +171,7 @@ class Partitioned {
     return joins;
   }
 
-  /// By place of the order; of a node without steps: nothing.
+  /// Indexed by position of the order; nothing for a node without steps.
   std::vector<Need> needs() const {
     std::vector<Block> blocks = views_.blocks;
     for (const auto& banded : chains_) cutter_->apply(*banded, blocks);

@@ -6,7 +6,7 @@
 //               in place of another), because a ring holds other rows than what it would share bytes with
 //
 // Way to here: planner/bands/memory_partition.h chooses regions, planner/bands/band_chain.h cuts them into bands.
-// Invariants: regions of one partition are disjoint; a tensor inside is read by nobody outside, nor by the caller.
+// Invariants: regions of one partition are disjoint; neither a node outside nor the caller reads a tensor inside.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Region {
   friend bool operator==(const Region&, const Region&) = default;
 };
 
-/// Who makes and reads each tensor, by places in the order.
+/// The maker and the readers of each tensor, as positions of the order.
 class Uses {
  public:
   static constexpr std::size_t kNobody = ~std::size_t{0};  // the caller, or a constant
@@ -84,7 +84,7 @@ class Uses {
     if (wanted_[out.index()] || readers(out).empty()) return false;
     for (const Reader& reader : readers(out)) {
       if (reader.at >= region.end || is_view(reader.at) || !takes_bands(reader.at)) return false;
-      // Into a concatenation that leaves the region it is written straight.
+      // If it goes to a concatenation that leaves the region, it is written there directly.
       if (node(reader.at).op == model::OpKind::kConcat && !apart[node(reader.at).outputs[0].index()]) return false;
       if (!row_relation(graph_, node(reader.at), reader.input, Connected::kDeclared)) return false;
     }

@@ -20,7 +20,7 @@
 
 namespace sluice::planner {
 
-/// What steps take by the profile, uncut by channels.
+/// The times of steps that are not cut by channels, by the profile.
 class StepPrices {
  public:
   explicit StepPrices(const Problem& problem) : problem_(problem) {}
@@ -79,7 +79,7 @@ class TimePartition {
   }
 
  private:
-  /// What the rings of a chain may hold together, for each thread.
+  /// The most that the rings of a chain may hold together, for each thread.
   static constexpr std::uint64_t kRings[] = {192u << 10, 384u << 10, 640u << 10};
 
   static constexpr std::uint64_t kMostWeights = 1u << 20;  // of a chain: each band reads them again, from near if they are few

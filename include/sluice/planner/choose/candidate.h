@@ -45,7 +45,7 @@ struct Draft {
   std::uint64_t table_bytes = 0;  // of its tables beyond what is set aside for them, in whole blocks
 
   std::size_t items() const noexcept { return schedule.steps.size() + schedule.loads.size(); }
-  /// What a capacity leaves for the arena, and of that for what is not kept.
+  /// The part of a capacity that is left for the arena, and the part of that for weights that are not kept.
   std::uint64_t arena(std::uint64_t capacity) const noexcept { return capacity - std::min(capacity, table_bytes); }
   std::uint64_t room(std::uint64_t capacity) const noexcept { return arena(capacity) - std::min(arena(capacity), base); }
 };
@@ -166,7 +166,7 @@ inline Candidate finish(const Problem& problem, Draft draft, FixedLayout layout,
   return candidate;
 }
 
-/// Where streamed loads of a draft may lie; empty if the draft does not fit `capacity`.
+/// The space that a draft leaves for streamed loads; empty if the draft does not fit `capacity`.
 inline Interval<std::uint64_t> arena_for_loads(const Draft& draft, std::uint64_t capacity) {
   const std::uint64_t tail = kernels::kReadTail.count();
   const std::uint64_t arena = draft.arena(capacity);

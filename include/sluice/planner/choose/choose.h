@@ -19,7 +19,7 @@
 
 namespace sluice::planner {
 
-/// What is planned of one problem at one capacity.
+/// The planning of one problem at one capacity.
 struct Planning {
   const Problem& problem;
   Least least;
@@ -97,7 +97,8 @@ inline Planning& choose(Planning& fast, Planning* lean, const PlanRequest& reque
   }
   Planning& chosen = lean != nullptr && (lean->seconds() < fast.seconds() || !fast.fits()) ? *lean : fast;
   if (!chosen.search.best) chosen.search.best = complete_least(chosen.problem, chosen.least);
-  // What the default takes is its own, whoever had the idea. A baseline is counted under the name of the rule that made the plan.
+  // A plan that the default policy takes is counted as its own, also if a baseline made it. A baseline's plan is counted under the rule
+  // that made it.
   if (request.policy == Policy::kSluice) chosen.search.best->policy = Policy::kSluice;
   return chosen;
 }

@@ -29,12 +29,12 @@
 
 namespace sluice::planner {
 
-/// Loads of 1-4 MB read at the disk's full rate; smaller ones are for budgets that hold no more. The largest saves steps where memory
-/// abounds.
+/// Loads of 1-4 MB read at the disk's full rate; smaller ones are for budgets that hold no more. The largest saves steps if there is plenty
+/// of memory.
 inline constexpr std::array<std::uint64_t, 8> kTargets = {64u << 10, 128u << 10, 256u << 10, 512u << 10,
                                                           1u << 20,  2u << 20,   4u << 20,   32u << 20};
 
-/// What every plan of a problem stands on.
+/// Facts that all plans of a problem share.
 struct Ground {
   Room room;                  // beside the activations
   std::uint64_t segment = 0;  // bytes that every plan keeps
@@ -100,7 +100,7 @@ class StreamDrafts {
     judged_.push_back({mix, kNever, 0});
     const Draft draft = make_draft(problem_, rule_of(mix));
     judged_.back().largest_load = largest_load(draft.schedule);
-    // What nothing can beat costs less to find out than the fluid bound.
+    // The longer of computing and reading is a lower bound that costs less to find than the fluid bound.
     const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
     if (!search_.promises(pipe)) return kNever;
     const FluidRun run = fluid_run(problem_, draft, search_.capacity);
@@ -185,7 +185,7 @@ class StreamDrafts {
   bool few_slices(std::size_t size) const { return weight_bytes(problem_.pieces) / kTargets[size] <= 1500; }
   bool may_judge(std::size_t size) const { return few_slices(size) ? search_.may_go_on() : !search_.has_any(); }
 
-  /// Of all sizes of loads.
+  /// Considers all sizes of loads.
   static double best_rate(const Problem& problem) {
     double best = kNever;
     for (const std::uint64_t target : kTargets)
@@ -193,7 +193,7 @@ class StreamDrafts {
     return best;
   }
 
-  /// What a period takes at least, when it keeps these pieces and transforms.
+  /// A lower bound on the time of a period that keeps these pieces and transforms.
   double floor_of(const std::vector<bool>& kept, const std::vector<bool>& derived) const {
     double compute = compute_;
     double streamed = 0;
@@ -252,7 +252,7 @@ class StreamDrafts {
 
   /// The best mix in smaller slices, and with loads apart.
   void judge_smaller() {
-    int sizes = 3;  // that come out unlike those before, whether they fit or not
+    int sizes = 3;  // that differ from those before, whether they fit or not
     const Mix best = best_mix_;
     Mix mix = best;
     for (mix.size = best.size + 1; mix.size-- > 0 && sizes > 0 && may_judge(mix.size);) {
@@ -307,7 +307,7 @@ class StreamDrafts {
     }
   }
 
-  /// What is placed on demand is placed earlier, too, where there is room.
+  /// Loads that are placed on demand also move earlier where there is room.
   void place_least() {
     SliceRule rule = ground_.rule;
     rule.sample = false;
@@ -336,7 +336,7 @@ class StreamDrafts {
 
   bool good() const noexcept { return search_.has_any() && search_.found() <= search_.bound * allowed().good; }
 
-  /// What is kept of the spare bytes, pieces and transforms together.
+  /// The part of the spare bytes that is kept, pieces and transforms together.
   struct Kept {
     std::vector<bool> pieces;
     std::vector<bool> derived;  // by position; empty: none is
@@ -381,7 +381,7 @@ class StreamDrafts {
   }
 
   const SearchParameters& allowed() const noexcept { return problem_.search; }
-  /// Of Search::work_left: what good plans may cost beyond it while there are none.
+  /// The work that may go beyond Search::work_left while there is no good plan.
   std::int64_t overdraft() const noexcept { return search_.quick_work() / 2; }
 
   const Problem& problem_;

@@ -5,8 +5,8 @@
 //     bottom  | act 0 | act 2 |        3. workspaces in what is left; a node whose workspace does not fit loses its neighbours' preload
 //
 // Slices are as few as the budget allows: a weight is cut only when the whole of it does not fit beside the activations. Latency is not
-// asked about; the simulator only prices the result. Where the rule finds no plan, `--policy flexnn` loads on demand
-// and the plan is named on_demand; tables of policies say "none" there.
+// asked about; the simulator only prices the result. If the rule finds no plan, `--policy flexnn` loads on demand, and the plan is named
+// on_demand; tables of policies say "none" there.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace sluice::planner {
 
 namespace detail {
 
-/// Each weight in one load of its own.
+/// Loads each weight by one load of its own.
 inline SliceRule uncut_slices() { return {.target = std::uint64_t{1} << 60, .span_nodes = false, .ramp = false}; }
 
 /// Free runs of [0, top) once `taken` is out.

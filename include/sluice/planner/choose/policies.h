@@ -118,14 +118,14 @@ inline std::uint64_t ample_capacity(const Problem& problem, const Least& least, 
 
 namespace detail {
 
-/// What every plan of a problem has in common: where activations lie, and the bytes of the resident segment.
+/// Common to all plans of a problem: the addresses of activations, and the bytes of the resident segment.
 inline Ground ground_of(const Problem& problem, const Least& least) {
   const bool resident = least.candidate.policy == Policy::kResident;
   return {Room::beside_blocks(least.candidate.layout, problem.views.order.size()),
           resident ? make_draft(problem, {.target = kResidentTarget}).base : least.candidate.base, least.bytes(), least.rule};
 }
 
-/// At least: nothing is read beside computing, and each step that reads waits for the loader, which waited for it.
+/// A lower bound: nothing is read while steps compute, and each step that reads waits for the loader, which has waited for the step.
 inline double on_demand_seconds(const Problem& problem, const Draft& draft) {
   const Run run = problem.objective_run();
   std::int64_t waits = 0;
@@ -160,7 +160,7 @@ inline void offer_resident(Search& search, std::uint64_t target, bool transforms
   const std::uint64_t spare = search.capacity - raw->bytes();
   search.offer(std::move(raw));
   if (problem.options.empty() || !transforms) return;
-  // A raw weight needs room beside what is kept until it is transformed, so not all of the spare bytes can be had.
+  // A raw weight needs room beside the kept weights until it is transformed, so not all of the spare bytes can be used.
   for (const std::uint64_t percent : {100u, 95u, 85u, 70u, 50u, 25u}) {
     auto candidate = resident_candidate(problem, target, search.capacity,
                                         choose_derived(problem.options, problem.views.order.size(), spare / 100 * percent));
@@ -172,15 +172,15 @@ inline void offer_resident(Search& search, std::uint64_t target, bool transforms
 
 }  // namespace detail
 
-/// A baseline's choice at a capacity that is not below `least`, in `search.best`. Where the paper's rule finds nothing, loads on demand
-/// stand in.
+/// A baseline's choice at a capacity that is not below `least`, in `search.best`. If the paper's rule finds nothing, loads on demand take
+/// its place.
 inline void choose_baseline(Search& search, Policy policy, const Least& least) {
   if (policy == Policy::kResident) search.offer(resident_candidate(search.problem, kResidentTarget, search.capacity));
   if (policy == Policy::kFlexnn) search.offer(flexnn_candidate(search.problem, search.capacity));
   if (!search.best && policy != Policy::kResident) detail::offer_on_demand(search, detail::ground_of(search.problem, least));
 }
 
-/// What the default policy looks at before it streams: every weight kept. True where nothing is left to look at.
+/// The plan that the default policy tries before it streams: every weight kept. True if nothing else need be tried.
 inline bool keep_everything(Search& search) {
   const Problem& problem = search.problem;
   // Transforms are for repeated runs, to which it hardly matters in what pieces the first one read.
@@ -189,7 +189,7 @@ inline bool keep_everything(Search& search) {
   return search.best.has_value() && problem.options.empty();
 }
 
-/// What it looks at after: the baselines, so that it is never worse.
+/// The plans that it tries afterwards: the baselines, so that it is never worse than they are.
 inline void try_baselines(Search& search, const Least& least) {
   if (!search.problem.search.baselines && search.best) return;
   search.worthwhile = 1;

@@ -36,7 +36,7 @@ inline std::vector<std::uint32_t> pieces_of_loads(const Problem& problem, const 
 
 /// The orders of pieces, first the one whose prefixes stream best.
 inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& problem) {
-  // One cut for all: what is kept is then a matter of flags. What several nodes read comes first in each order.
+  // All orders use the same pieces, so the kept ones are a list of flags. What several nodes read comes first in each order.
   Draft draft = make_draft(problem, {.target = middle_target(problem.pieces)});
   const std::vector<std::uint32_t> piece_of = detail::pieces_of_loads(problem, draft.schedule);
   const std::vector<std::uint64_t> live = live_by_step(draft.layout, draft.schedule);
@@ -45,7 +45,8 @@ inline std::vector<std::vector<std::uint32_t>> residency_orders(const Problem& p
     compute.push_back(std::accumulate(draft.costs.step.begin() + steps.begin, draft.costs.step.begin() + steps.end, 0.0));
   std::uint64_t always = 0, total = 0;
   for (const Piece& piece : problem.pieces.all) (piece.reads > 1 ? always : total) += piece.region_bytes();
-  // Beside the activations two loads: a budget that keeps a share has hardly more, and in much room every order streams well.
+  // Room for two loads beside the activations: a budget that keeps a share of the weights has hardly more, and with much room every order
+  // streams well.
   std::uint64_t room = 0;
   for (const LoadSpec& load : draft.schedule.loads) room = std::max(room, 2 * load.region_bytes());
   room += live.empty() ? 0 : *std::max_element(live.begin(), live.end());

@@ -30,7 +30,7 @@ struct Search {
   std::uint64_t capacity;
   std::optional<Candidate> best = {};
   double bound = std::numeric_limits<double>::infinity();
-  double to_beat = std::numeric_limits<double>::infinity();  // seconds: only less is worth having, for what was found elsewhere
+  double to_beat = std::numeric_limits<double>::infinity();  // seconds of the best plan found elsewhere: only less is useful
   double worthwhile = problem.search.worthwhile;             // of the best candidate's seconds: what a later one must beat
   /// What drafts, addresses and the exact search may still take together, in the unit of SearchLimit. Once it is spent, the best candidate
   /// stays; where there is none yet, the search goes on until there is.
@@ -47,14 +47,14 @@ struct Search {
   void spend(std::uint64_t work) noexcept { work_left -= static_cast<std::int64_t>(work); }
   bool has_any() const noexcept { return best || to_beat < std::numeric_limits<double>::infinity(); }
   bool may_go_on() const noexcept { return work_left > 0 || !has_any(); }
-  /// Of one placement of everything together.
+  /// The limits of one placement of everything together.
   PlaceOptions limits_together() const noexcept {
     const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(work_left, 0));
     return {
         .goal = PlaceGoal::kFit, .search = {std::min(exact_share, left)}, .quick_work = left, .search_up_to = problem.search.exact_up_to};
   }
 
-  /// What the best of all takes, here or elsewhere, as far as is known.
+  /// The time of the best candidate so far, of this draft or another.
   double found() const noexcept { return best ? std::min(best->seconds, to_beat) : to_beat; }
 
   /// Keeps the better of two candidates; on a near tie the one that came first.
@@ -63,7 +63,7 @@ struct Search {
     bound = std::min(bound, candidate->seconds);
     if (promises(candidate->seconds)) best = std::move(candidate);
   }
-  /// The same of a placement, which becomes a candidate only if it is the better one.
+  /// Judges a placement likewise; it becomes a candidate only if it is the better one.
   void offer(const Draft& draft, const FixedLayout& layout, LoadPlacement placement) {
     const double seconds = simulate(draft.schedule, draft.costs, placement.gates, problem.objective_run()).seconds();
     bound = std::min(bound, seconds);
@@ -191,7 +191,7 @@ inline void stream(Search& search, Draft& draft, const FluidRun& run, const Room
   if (effort == Effort::kThorough && near(allowed.worth_searching)) return;
   if (effort == Effort::kQuick && on_ground) return detail::stream_round(search, draft, run, TrimSlack{}, enough, false);
   if (on_ground) detail::stream_round(search, draft, run, TrimSlack{0.0, 0.5}, enough, true);
-  // Packed anew they may lie as before.
+  // Packing again may give the same addresses.
   const std::vector<std::uint64_t> ground_offsets = on_ground ? draft.layout.offsets : std::vector<std::uint64_t>();
   search.problem.shared->pack(draft.layout);  // activations and workspaces together
   if (fits() && !near(allowed.worth_searching) && draft.layout.offsets != ground_offsets)

@@ -40,7 +40,7 @@ class Emitter {
   }
 
  private:
-  /// No more than TableCosts counts: what vectors keep in reserve is memory too.
+  /// Reserves no more than TableCosts counts: spare capacity of vectors is memory, too.
   void reserve() {
     plan_.buffers.reserve(problem_.views.blocks.size() + schedule_.derived.size() + schedule_.steps.size() + schedule_.loads.size());
     plan_.steps.reserve(schedule_.steps.size());

@@ -29,7 +29,7 @@ struct Payload : model::FileRange {
   std::uint64_t file_begin() const noexcept { return align_down(offset.count(), kBlockBytes); }
   std::uint64_t read_bytes() const noexcept { return align_up(end().count(), kBlockBytes) - file_begin(); }
   std::uint64_t region_bytes() const noexcept { return expands() ? align_up(raw, kBlockBytes) + 2 * kBlockBytes : read_bytes(); }
-  /// What rules of size go by: bytes in memory, without rounding.
+  /// The size for rules: bytes in memory, without rounding.
   std::uint64_t held_bytes() const noexcept { return expands() ? raw : size.count(); }
 
   /// May `next` be brought together with these? What expands has no room for the gap between segments.

@@ -1,5 +1,5 @@
-// A schedule: steps and the loads that they need, without gates and addresses. What slicing (planner/cut/slice.h) makes and every later pass
-// reads.
+// A schedule: steps and the loads that they need, without gates and addresses. What slicing (planner/cut/slice.h) makes and every later
+// pass reads.
 //
 //     loads    [   0   ][  1  ][  2  ][3]        [       4       ]        whole stretches
 //     steps    [ conv1 ][conv2 c0-64][conv2 c64-128][conv3][conv4]
@@ -40,7 +40,7 @@ struct StepSpec {
   RowRange rows = {};                   // of the output; empty: all
   std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
   std::uint64_t far_bytes = 0;          // see BandStep
-  std::uint64_t window = 0;             // bytes beside its workspace for weights that it reads by itself
+  std::uint64_t window = 0;             // bytes in addition to its workspace for weights that it reads by itself
   std::uint32_t alike = 1;              // of a sampled schedule: how many steps it stands for
 };
 
@@ -62,7 +62,7 @@ struct LoadSpec {
   Interval<std::int64_t> uses;  // steps
   bool resident = false;
   bool prologue_only = false;      // for a prepare step
-  std::uint32_t piece = kNoPiece;  // resident: the piece that it keeps, if it is one
+  std::uint32_t piece = kNoPiece;  // of a resident load: the piece that it keeps, or kNoPiece
 
   bool streamed() const noexcept { return !resident && !prologue_only; }
   std::uint64_t region_bytes() const noexcept { return payload.region_bytes(); }

@@ -110,7 +110,7 @@ class Cutter {
     return rule_.pieces == nullptr ? Interval<std::uint32_t>{} : rule_.pieces->of_weight[w.index()];
   }
 
-  /// Is the node's first weight taken slice by slice? Its loads or its workspace may ask for that, or pieces of which some are kept.
+  /// Is the node's first weight taken slice by slice? The reason may be its loads, its workspace, or pieces of which some are kept.
   bool sliced(std::size_t position) const {
     const model::Node& node = graph_.node(order_[position]);
     if (node.weights.empty() || graph_.weight(node.weights[0]).always_resident || kernels_.held_outside(node.weights[0])) return false;
@@ -199,7 +199,7 @@ class Cutter {
     return !pieces.empty();
   }
 
-  /// Of a lookup: its step reads the parts of the table that are asked for, in a window of two of them, or of one.
+  /// For a lookup: its step reads the parts of the table that are asked for, into a read buffer of two parts or one.
   void look_up(std::size_t position, const std::vector<WeightId>& reads) {
     sizes_.begin_bodies(position, reads, 1);
     for (std::size_t i = 1; i < reads.size(); ++i) load_whole(position, reads[i]);
@@ -296,7 +296,7 @@ class Cutter {
     if (load_of_[w.index()] != kNoLoad && load_of_[w.index()] + 1 == schedule_.loads.size() && shared) return;
     const bool first_of_node = node_of_open_load_ != position;
     const bool may_join = !shared && (rule_.span_nodes || !first_of_node || in_chain_);
-    // What a chain reads is there at once: apart, it would only take more blocks.
+    // All that a chain reads is in memory at once: separate loads would only take more blocks.
     const std::uint64_t most = in_chain_ && !rule_.span_nodes ? sizes_.aim(streamed_) : sizes_.limit(streamed_);
     load_of_[w.index()] = append(weight.first_stretch, weight.stretch_count, payload_of(graph_, weight), most, may_join);
     node_of_open_load_ = position;
@@ -314,7 +314,7 @@ class Cutter {
     return load_of_piece_[p];
   }
 
-  /// Pieces that are kept, and what lies between them.
+  /// Kept pieces, and the bytes between them.
   std::vector<Part> parts_of(std::size_t position, WeightId cut) {
     const model::Weight& weight = graph_.weight(cut);
     const Interval<std::uint32_t> pieces = derives(position) ? Interval<std::uint32_t>{} : pieces_of(cut);

@@ -67,7 +67,8 @@ class SliceSizes {
   SliceSizes(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order, const SliceRule& rule)
       : graph_(graph), kernels_(kernels), order_(order), rule_(rule) {}
 
-  /// What a region takes beyond its bytes: it is rounded at both ends; one that expands at its own end, and has two blocks.
+  /// Bytes that a region takes beyond its content: it is rounded up at both ends; one that expands is rounded at its end alone, and has two
+  /// blocks more.
   std::uint64_t rounding() const noexcept { return (graph_.codes.empty() ? 2 : 3) * kBlockBytes; }
 
   /// The node that is cut next, and what it reads.
@@ -82,14 +83,14 @@ class SliceSizes {
     beside_ = regions_from(own, reads);
   }
 
-  /// What its own weights may take.
+  /// Bytes that its own weights may take.
   std::uint64_t room_of_bodies() const {
     if (rule_.room.empty()) return ~std::uint64_t{0};
     const std::uint64_t taken = beside_ + workspace(all_channels()) + kBlockBytes;
     return rule_.room[position_] - std::min(rule_.room[position_], taken);
   }
 
-  /// What a weight takes that lies whole in memory.
+  /// Bytes of a weight that is whole in memory.
   std::uint64_t held_region(const model::Weight& weight) const noexcept { return weight.bytes.count() + rounding(); }
 
   /// `bytes` more lie beside each slice.
@@ -106,7 +107,7 @@ class SliceSizes {
     return rule_.depth * (bytes + rounding()) + beside_ + workspace(channels) <= rule_.room[position_];
   }
 
-  /// What small weights may fill together.
+  /// Bytes that small weights may fill together.
   std::uint64_t limit(std::size_t turn) const {
     if (rule_.room.empty()) return aim(turn);
     const std::uint64_t taken = beside_ + workspace(all_channels()) + rule_.depth * rounding();
@@ -150,7 +151,7 @@ class SliceSizes {
     for (std::uint32_t s = 0; s < weight.stretch_count; ++s) first_panel_.push_back(std::min(first_panel_.back() + each, weight.panels));
   }
 
-  /// Of the largest: all but the last are alike, but for those of sparse panels.
+  /// The size of the largest stretch: all but the last are equal, except those of sparse panels.
   std::uint64_t stretch_bytes() const {
     std::uint64_t most = 0;
     for (const model::Stretch& s : graph_.stretches_of(first_weight())) most = std::max(most, Bytes(s.raw_size).count());
@@ -187,7 +188,7 @@ class SliceSizes {
     return slices;
   }
 
-  /// Of a step of these channels.
+  /// The workspace of a step of these channels.
   std::uint64_t workspace(ChannelRange channels) const {
     const RowRange rows{0, row_extents(graph_.tensor(node().outputs[0]).shape).rows};
     const bool derived = !rule_.derived.empty() && rule_.derived[position_];
@@ -199,7 +200,7 @@ class SliceSizes {
   const kernels::KernelDescriptor& kernel() const noexcept { return *kernels_[order_[position_].index()]; }
   const model::Weight& first_weight() const noexcept { return graph_.weight(node().weights[0]); }
 
-  /// Bytes that must lie in memory beside a slice of the node's first weight.
+  /// Bytes that must be in memory besides a slice of the node's first weight.
   std::uint64_t bytes_beside(const std::vector<WeightId>& reads) const { return regions_from(node().weights.empty() ? 0 : 1, reads); }
 
   std::uint64_t regions_from(std::size_t first, const std::vector<WeightId>& reads) const {

@@ -1,5 +1,5 @@
-// Pass: weights in pieces, the units of residency. A budget keeps some pieces; which ones does not change their bounds, so two budgets that
-// keep the same piece read the same bytes.
+// Pass: cuts the weights into pieces. A piece is what a budget keeps or streams as a whole; its bounds do not depend on the budget, so two
+// budgets that keep the same piece read the same bytes.
 //
 //     file     | conv1 | conv2 | conv3 |        conv4         |
 //     pieces   [          0            ][    1     ][    2    ]      small neighbours together, large weights cut
@@ -33,7 +33,7 @@ struct Piece {
 
 struct Pieces {
   std::vector<Piece> all;                          // by first reader
-  std::vector<Interval<std::uint32_t>> of_weight;  // empty: in the resident segment, or read by nobody
+  std::vector<Interval<std::uint32_t>> of_weight;  // empty: in the resident segment, or never read
 };
 
 /// Can the node's steps take a part of its first weight?
@@ -43,13 +43,14 @@ inline bool cuts_channels(const model::Graph& graph, const model::Node& node, co
   return !weight.always_resident && weight.stretch_count > 1 && weight.panel_layout.layout != model::WeightLayout::kPlain;
 }
 
-/// Bytes that a lookup reads at most, if it reads just the parts of its table that are asked for; 0: the node is none, or reads all.
+/// The most bytes that a lookup reads, if it reads only the parts of its table that are asked for; 0: the node is not a lookup, or reads
+/// all.
 inline std::uint64_t lookup_bytes(const model::Graph& graph, const model::Node& node, const kernels::KernelDescriptor& kernel) {
   if (kernel.pieces_wanted == nullptr || graph.weight(node.weights[0]).always_resident) return 0;
   return static_cast<std::uint64_t>(kernel.pieces_wanted(graph, node)) * model::least_piece(graph, graph.weight(node.weights[0])).count();
 }
 
-/// Such reads are small and nothing is computed beside them: they have to be worth so many times their bytes.
+/// Such reads are small and nothing is computed meanwhile, so each byte of them counts this many times.
 inline constexpr std::uint64_t kLookupGain = 4;
 
 /// Does the node look up a few parts of a large table (ADR 0015)? Then its step reads them, if the plan does not keep all of the table.
@@ -160,7 +161,7 @@ class PieceCutter {
 
 }  // namespace detail
 
-/// Of the regions of the pieces that are kept; `kept` is by piece.
+/// The total size of the regions of the kept pieces; `kept` is indexed by piece.
 inline std::uint64_t bytes_of(const Pieces& pieces, const std::vector<bool>& kept) noexcept {
   std::uint64_t bytes = 0;
   for (std::size_t p = 0; p < kept.size(); ++p)
@@ -168,7 +169,7 @@ inline std::uint64_t bytes_of(const Pieces& pieces, const std::vector<bool>& kep
   return bytes;
 }
 
-/// Of all weights that stream.
+/// The total of all weights that stream.
 inline std::uint64_t weight_bytes(const Pieces& pieces) noexcept {
   std::uint64_t bytes = 0;
   for (const Piece& piece : pieces.all) bytes += piece.payload.size.count();

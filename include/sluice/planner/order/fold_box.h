@@ -17,14 +17,14 @@
 
 namespace sluice::planner {
 
-/// Where a part begins in the folded extents of the whole.
+/// The start of a part in the folded extents of the whole.
 struct FoldedOrigin {
   std::int64_t row = 0;
   std::int64_t pixel = 0;
   std::int64_t channel = 0;
 };
 
-/// Where the part of shape `part` at `start` lies in `whole`, or nothing when it is no box there (other ranks, scattered rows).
+/// The position in `whole` of the part of shape `part` at `start`; nothing if it is not a box there (other ranks, scattered rows).
 inline std::optional<FoldedOrigin> fold_box(const Shape& whole, const std::array<std::int64_t, Shape::kMaxRank>& start,
                                             const Shape& part) noexcept {
   if (whole.rank() != part.rank() || whole.rank() == 0) return std::nullopt;

@@ -25,7 +25,7 @@ class Passing {
  public:
   enum class Kind : std::uint8_t { kStays, kHandedOver, kSpilled };
 
-  /// Rows x channels of a passing tensor beside a step.
+  /// Rows x channels of a passing tensor (one without a buffer) that a step has in its workspace.
   struct Beside {
     TensorId tensor;
     RowRange rows;
@@ -36,7 +36,7 @@ class Passing {
       const model::Tensor& t = graph.tensor(tensor);
       return static_cast<std::uint64_t>(rows.size() * row_extents(t.shape).pixels * channels.size()) * size_of(t.dtype);
     }
-    /// What it takes in a workspace.
+    /// Bytes that it takes in a workspace.
     std::uint64_t room(const model::Graph& graph) const noexcept {
       return align_up(bytes(graph) + kernels::kReadTail.count(), model::kWeightAlignment);
     }
@@ -54,11 +54,11 @@ class Passing {
 
   Kind kind(TensorId t) const noexcept { return kinds_[t.index()]; }
   bool passes(TensorId t) const noexcept { return kind(t) != Kind::kStays; }
-  /// How many blocks a step of the node has beside it.
+  /// How many such blocks a step of the node has.
   std::uint32_t touched(NodeId id) const noexcept { return touched_[id.index()]; }
   bool stores(NodeId id) const noexcept { return touched(id) > 0 && kind(graph_.node(id).outputs[0]) == Kind::kSpilled; }
 
-  /// What a step has beside it, what it reads first. `granule`: of the kernel's rows.
+  /// The blocks of a step, those that it reads first. `granule`: of the kernel's rows.
   std::vector<Beside> beside(NodeId id, std::int64_t granule, RowRange rows, ChannelRange channels) const {
     std::vector<Beside> blocks;
     if (touched(id) == 0) return blocks;
@@ -81,14 +81,14 @@ class Passing {
     return blocks;
   }
 
-  /// Of all blocks beside a step.
+  /// The workspace that all blocks beside a step take together.
   std::uint64_t room(NodeId id, std::int64_t granule, RowRange rows, ChannelRange channels) const {
     std::uint64_t bytes = 0;
     for (const Beside& block : beside(id, granule, rows, channels)) bytes += block.room(graph_);
     return bytes;
   }
 
-  /// What a step moves between memory and the scratch file. Slices of channels share what their node reads and stores.
+  /// Bytes that a step moves between memory and the scratch file. Slices of channels share what their node reads and stores.
   struct Moved {
     std::uint64_t bytes = 0;
     std::uint64_t transfers = 0;

@@ -1,4 +1,5 @@
-// Which tensors pass (planner/order/passing.h): outputs that the caller takes as they are made, and what is spilled where a budget asks for it.
+// Which tensors pass (planner/order/passing.h): outputs that the caller takes as they are made, and what is spilled where a budget asks for
+// it.
 //
 //     spilled   everything of at least so many bytes, among what waits while other nodes run, then among all: each set is planned, and the
 //               first that fits is taken, so that nothing goes to the disk that need not
@@ -22,13 +23,13 @@ using PassingKinds = std::vector<Passing::Kind>;  // by tensor
 
 namespace detail {
 
-/// Can what a node makes or reads lie beside its steps?
+/// Whether the tensors that a node makes or reads may be blocks in the workspaces of its steps.
 inline bool may_pass_beside(const model::Node& node, const kernels::KernelDescriptor& kernel) noexcept {
   return node.outputs.size() == 1 && node.subgraph_count == 0 && node.op != model::OpKind::kPlain && kernel.weight_turns == nullptr &&
          kernel.takes_pitches;
 }
 
-/// Who makes and reads each tensor of a graph, as far as that decides what may pass.
+/// The makers and readers of each tensor of a graph, as far as they decide which tensors may pass.
 class PassingCandidates {
  public:
   PassingCandidates(const model::Graph& graph, const KernelChoice& kernels)
@@ -63,7 +64,7 @@ class PassingCandidates {
   bool may_be_spilled(TensorId t) const {
     return may_pass(t) && wanted_[t.index()] == 0 && read_[t.index()] > 0 && !shown_as_[t.index()].valid();
   }
-  /// The output that a tensor is but for its name: behind a reshape that leaves rows, pixels and channels as they are. Invalid: none.
+  /// The output that is the same tensor under another name: after a reshape that keeps rows, pixels and channels. Invalid: none.
   TensorId wanted_as(TensorId t) const {
     const TensorId shown = shown_as_[t.index()];
     if (!shown.valid() || wanted_[t.index()] != 0 || read_[t.index()] != 1 || !only_wanted(shown)) return TensorId::invalid();
@@ -87,7 +88,7 @@ class PassingCandidates {
 
 }  // namespace detail
 
-/// The outputs that steps can hand over as they make them. Others lie whole in the arena, and are handed over behind the run.
+/// The outputs that steps can hand over as they make them. Others are whole in the arena, and are handed over after the run.
 inline PassingKinds handed_over(const model::Graph& graph, const KernelChoice& kernels) {
   const detail::PassingCandidates candidates(graph, kernels);
   PassingKinds kinds(graph.tensors.size(), Passing::Kind::kStays);
@@ -99,7 +100,7 @@ inline PassingKinds handed_over(const model::Graph& graph, const KernelChoice& k
   return kinds;
 }
 
-/// What may be spilled beside what passes already, a set at a time, each larger than those before it.
+/// Sets of tensors that may be spilled in addition to those that pass already, each larger than the one before it.
 inline std::vector<PassingKinds> spill_sets(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order,
                                             const PassingKinds& passing) {
   constexpr int kSizes = 6;

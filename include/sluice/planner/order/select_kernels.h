@@ -1,4 +1,4 @@
-// Pass: which kernel runs each node. Today the first that supports it, in the registry's order of preference.
+// Pass: which kernel runs each node. It is the first that supports the node, in the registry's order of preference.
 //
 // Invariants: every node has a kernel, or the pass fails with kUnsupported naming the node. Nodes that later passes turn into views have
 // one too: whether they become views is decided with the kernels known (`takes_pitches`). A node is resolved once, when it gets its kernel:

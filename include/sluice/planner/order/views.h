@@ -1,4 +1,4 @@
-// Pass: where tensors lie relative to one another, before anything has an address. Turns Reshape, Concat and Slice into views where it can
+// Pass: decides how tensors share memory, before anything has an address. Turns Reshape, Concat and Slice into views where it can
 // and lets results take the place of inputs that die.
 //
 //     conv a ──> x ─┐                        block: |x x x y y|x x x y y|...      both convolutions write straight into the
@@ -169,7 +169,7 @@ class ViewBuilder {
     if (in.shape != out.shape || in.dtype != out.dtype) return false;
     const operators::Relations relations(graph_, node);
     if (relations.is_residual(input)) return true;
-    // What a recurrent node has written it reads again, a time step on.
+    // A recurrent node reads what it has written again at the next time step.
     const operators::InPlace allowed = relations.definition().in_place;
     return !relations.recurrence().there() &&
            (allowed == operators::InPlace::kAny || (allowed == operators::InPlace::kFirst && input == 0));

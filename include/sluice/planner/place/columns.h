@@ -1,4 +1,4 @@
-// Time made small: of all instants only those matter at which as many rectangles live as at none beside them.
+// Compresses time: only those instants matter at which a maximal set of rectangles is alive.
 //
 //     A |=======|                       sweep the ends: a column closes when a rectangle ends after another began
 //     B     |=======|

@@ -47,7 +47,7 @@ inline std::vector<Measures> measures_of(const std::vector<Rectangle>& rectangle
   return measures;
 }
 
-/// Of each rectangle the fixed ones that it overlaps in time, by offset: what lies in its way for good.
+/// For each rectangle, the fixed ones that it overlaps in time, sorted by offset: they never move out of its way.
 class Islands {
  public:
   Islands(const std::vector<Rectangle>& rectangles, const Overlaps& overlaps) : rectangles_(rectangles) {

@@ -182,7 +182,7 @@ inline Placement ExactSearch::placement(const std::vector<Rectangle>& rectangles
   return placement;
 }
 
-/// Finds offsets for one part, or shows that there are none beside what is placed.
+/// Finds offsets for one part, or shows that there are none with the rectangles that are placed already.
 inline SearchOutcome ExactSearch::solve(Span part) {
   if (part.first == part.last) return SearchOutcome::kFound;
   const std::size_t mark = undo_.size();
@@ -222,7 +222,7 @@ inline SearchOutcome ExactSearch::solve_parts(std::size_t first_part) {
 
 /// Draws conclusions until the next choice: false when the part cannot be completed.
 inline bool ExactSearch::tighten(Span part) {
-  std::int32_t lowest = kNever;  // offsets never fall: nothing will lie below this
+  std::int32_t lowest = kNever;  // offsets never fall: nothing will be placed below this
   for (std::size_t m = part.first; m < part.last; ++m)
     if (!raised(members_[m].item)) lowest = std::min(lowest, place_[members_[m].item].least);
   if (lowest == kNever) return false;  // each waits for another to hold it up
@@ -279,7 +279,7 @@ inline bool ExactSearch::stacks_fit(Span part) {
   return highest <= capacity_;
 }
 
-/// Of those that may lie at their floor, the lowest; ties by the rule.
+/// The lowest of those that may lie at their floor; ties are broken by the rule.
 inline std::size_t ExactSearch::choose(Span part) const noexcept {
   std::size_t best = part.last;
   for (std::size_t m = part.first; m < part.last; ++m) {

@@ -20,8 +20,8 @@ namespace sluice::planner {
 
 class Room {
  public:
-  /// Of blocks alone: workspaces count with the loads, because both follow from the slice. Without an answer (no limit is known) for graphs
-  /// so entangled that listing who lives when would take more memory than the plan is worth.
+  /// Counts blocks alone: workspaces count with the loads, because both follow from the slice. Gives no answer (no limit is known) for
+  /// graphs so entangled that a list of what lives when would take more memory than the plan is worth.
   static Room beside_blocks(const FixedLayout& layout, std::size_t positions) {
     constexpr std::uint64_t kMostLives = std::uint64_t{1} << 22;
     Room room;
@@ -56,9 +56,9 @@ class Room {
     return room;
   }
 
-  /// Gives offsets to a layout of the same blocks in `height` bytes: blocks lie where they lie here. False where no room is known. Slices
-  /// that cannot be cut finely enough may have a workspace that is larger than the gap: it then lies above the blocks, and the layout's
-  /// height says whether it fits there.
+  /// Gives offsets to a layout of the same blocks in `height` bytes: blocks get the same offsets as here. False where no room is known.
+  /// Slices that cannot be cut finely enough may have a workspace that is larger than the gap: it then lies above the blocks, and the
+  /// layout's height says whether it fits there.
   bool lay_out(FixedLayout& layout, std::uint64_t height) const {
     if (inner_.empty() || blocks_.size() != layout.blocks) return false;
     layout.offsets = blocks_;

@@ -59,7 +59,7 @@ inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const Ke
   return bytes;
 }
 
-/// What there is to pack, in positions.
+/// The blocks to place, with lifetimes in positions.
 inline std::vector<Rectangle> fixed_items(const Views& views, const std::vector<std::uint64_t>& workspace_bytes) {
   const auto positions = static_cast<std::int64_t>(views.order.size());
   std::vector<Rectangle> items;

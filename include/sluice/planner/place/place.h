@@ -1,4 +1,4 @@
-// Placement, the door: a problem and how hard to try in, addresses out.
+// The entry point of placement: takes a problem and how hard to try, gives addresses.
 //
 //     dives TWA, TAW, WAT -> best fit by size, by duration, by area -> two-ended -> exact search, if allowed
 //

@@ -184,7 +184,7 @@ class LoadPlacer {
       placement_.gates[k] = former;
       if (load.resident) continue;
       enter_fixed(load.uses.end);
-      // What only the prologue reads takes what is free when it is needed, and holds up nothing that later runs read.
+      // Loads that only the prologue reads take what is free when they are needed, and delay no load of later runs.
       const std::int64_t least = load.prologue_only ? load.uses.begin : least_gate(k, former);
       const auto fit = skyline_.find(load.region_bytes(), least, load.uses.begin, address_of(k), after);
       if (!fit) {
@@ -201,7 +201,7 @@ class LoadPlacer {
     return std::move(placement_);
   }
 
-  /// What `place` took, in the unit of SearchLimit.
+  /// The work of `place`, in the unit of SearchLimit.
   std::uint64_t work() const noexcept { return skyline_.work() + wrapping_ + kEach * (schedule_.loads.size() + fixed_.size()); }
 
   /// The load for which `place` found no address.
@@ -252,7 +252,7 @@ class LoadPlacer {
   /// Loads whose least gate lies before the run, until one finds no address there: it and those after it are not wrapped.
   void place_wrapped() {
     if (rule_.least_gates.empty() || *std::min_element(rule_.least_gates.begin(), rule_.least_gates.end()) >= 0) return;
-    // Of the run before: a byte that the head needs, from the begin of a run to the last use, is never free.
+    // Bytes of the run before: a byte that the head needs, from the beginning of a run to the last use, is never free.
     const std::int64_t steps = schedule_.step_count();
     Skyline before(rule_.arena);
     for (const FixedRect& rect : fixed_) before.take(rect.bytes, rect.time.end);
@@ -305,7 +305,7 @@ class LoadPlacer {
   std::size_t without_place_ = 0;
 };
 
-/// Makes those loads late that lie where load `k` must: in use at its first use, or wrapped with a tail there. False when all are.
+/// Makes those loads late that are in the way of load `k`: in use at its first use, or wrapped with a tail there. False when all are.
 inline bool make_way(const Schedule& schedule, std::size_t k, PlaceRule& rule) {
   rule.late.resize(schedule.loads.size(), false);
   const Interval<std::int64_t> uses = schedule.loads[k].uses;
@@ -332,8 +332,9 @@ inline std::optional<LoadPlacement> place_loads(const Schedule& schedule, const 
   return placed;
 }
 
-/// The same, but where a load finds no address, those in its way come late and all are placed again. Loads that are all late lie as if
-/// loaded on demand: what fits on demand is found in the end. `rule` leaves with those loads, and places the same alone.
+/// The same, but if a load finds no address, the gates of those in its way move late and all are placed again. Once all loads are late,
+/// they lie as if loaded on demand, so whatever fits on demand is found in the end. On return `rule` holds those late loads, and
+/// `place_loads` with it gives the same placement at once.
 inline std::optional<LoadPlacement> place_loads_late(const Schedule& schedule, const std::vector<FixedRect>& fixed, PlaceRule& rule,
                                                      std::uint64_t& work) {
   constexpr int kMostRounds = 24;

@@ -6,8 +6,8 @@
 //
 // From a placement by one rule: one or two loads before the largest delays against the fluid run change sides, or come later than they
 // could (which leaves their place to another), all are placed again, and what makes the run no longer stays. Loads of the next run that
-// wrap do so, too. Equal runs count as progress, for one of them may have the way down. Invariants: what comes out is never slower than
-// what went in; gates and addresses are those that `place_loads` gives; the same input always gives the same output.
+// wrap do so, too. Equal runs count as progress, because one of them may lead to a better one. Invariants: what comes out is never slower
+// than what went in; gates and addresses are those that `place_loads` gives; the same input always gives the same output.
 #pragma once
 
 #include <algorithm>

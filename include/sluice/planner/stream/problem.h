@@ -1,4 +1,4 @@
-// What every candidate of one request shares, and what a schedule costs in it: seconds for each step and load, and bytes of tables.
+// The data that all candidates of one request share, and the costs of a schedule: seconds for each step and load, and bytes of tables.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace sluice::planner {
 
-/// What all candidates of a request share.
+/// The data that all candidates of a request share.
 struct Problem {
   const model::Graph* graph = nullptr;
   const profiler::DeviceProfile* profile = nullptr;
@@ -36,7 +36,7 @@ struct Problem {
   Run objective_run() const noexcept { return repeat ? Run::kPeriod : Run::kPrologue; }
 };
 
-/// What a step reads by itself: bytes of one turn, and how many there are.
+/// The reads of a step by itself: bytes of one iteration, and the number of iterations.
 struct StepReading {
   std::uint64_t bytes = 0;
   std::int64_t turns = 0;
@@ -55,7 +55,7 @@ inline StepReading reading_of(const Problem& problem, const Schedule& schedule, 
   return reading;
 }
 
-/// What reading adds to the time of such a step: nothing is read beside its computing where the window has one slot.
+/// The time that reading adds to such a step: with one slot nothing is read while it computes.
 inline double rereading_seconds(const Problem& problem, const Schedule& schedule, const StepSpec& step, double computing) {
   const StepReading reading = reading_of(problem, schedule, step);
   if (reading.bytes == 0) return 0;

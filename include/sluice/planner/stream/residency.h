@@ -4,11 +4,12 @@
 //     32 MiB   |===|===|                          each piece at the address that its place in the order gives it:
 //     48 MiB   |===|===|===|===|                  a change of budget moves the end of the prefix and nothing else
 //
-// Each kept byte saves its reading in every period. Which bytes they are matters less than how they lie in time: kept pieces spread over
-// the run (even) leave the reader time to get ahead everywhere; where reading takes long beside computing (dense) it falls behind first.
-// Several orders are tried at a few sizes with the fluid bound, beside no more room than streaming needs, and the best one is the model's
-// own. A budget leaves it for another order only where its own is 2 % or more from what the bytes allow (planner/choose/draft_search.h). What several
-// nodes read comes first in each: kept, it saves as many readings. Invariant: an order holds each piece once.
+// Each kept byte saves its reading in every period. It matters less which bytes they are than when they are needed: kept pieces that are
+// spread over the run (even) let the reader get ahead everywhere; where reading takes long compared with computing (dense) the reader falls
+// behind first. Several orders are tried at a few sizes with the fluid bound, beside no more room than streaming needs, and the best one is
+// the model's own. A budget leaves it for another order only where its own is 2 % or more from what the bytes allow
+// (planner/choose/draft_search.h). What several nodes read comes first in each: kept, it saves as many readings. Invariant: an order holds
+// each piece once.
 #pragma once
 
 #include <algorithm>

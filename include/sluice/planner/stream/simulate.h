@@ -34,7 +34,7 @@ struct Costs {
   double beside_reads = 1;     // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
 };
 
-/// What a step takes to fetch and store what is spilled. Nothing is computed meanwhile. Files are priced as the disk reads them.
+/// The time a step takes to fetch and store spilled tensors. Nothing is computed meanwhile. Files are priced at the disk's rate of reading.
 inline double moving_seconds(const KernelChoice& kernels, NodeId id, const kernels::StepExtent& extent,
                              const profiler::DeviceProfile& profile) {
   if (kernels.passing() == nullptr) return 0;
@@ -52,20 +52,20 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
   profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
   work.run_bytes = kernels.run_bytes();
-  // A band is small, but what it reads from outside its chain is no nearer for that.
+  // A band is small, but tensors that it reads from outside its chain are not in a nearer cache.
   return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
          profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
          (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
 }
 
-/// A node without steps, whose output a plan finds in place, and what a device that copies takes for it.
+/// A node without steps, whose output needs no copy in a plan, and the time of a device that copies it.
 struct NodeCopy {
   NodeId node;
   KernelId kernel = KernelId::kNone;
   double seconds = 0;
 };
 
-/// Of all nodes without steps; none where the device copies nothing (DeviceProfile::copies_views). `has_steps`: by node.
+/// The time of all nodes without steps; 0 if the device copies nothing (DeviceProfile::copies_views). `has_steps` is indexed by node.
 inline std::vector<NodeCopy> copies_of(const model::Graph& graph, const KernelChoice& kernels, const std::vector<bool>& has_steps,
                                        const profiler::DeviceProfile& profile) {
   std::vector<NodeCopy> copies;
@@ -83,7 +83,7 @@ inline std::vector<NodeCopy> copies_of(const model::Graph& graph, const KernelCh
   return copies;
 }
 
-/// What is left to verify when the last piece of a load has arrived. With one read in flight the loader verifies before it reads on, and
+/// The verifying that is left when the last part of a load has arrived. With one read in flight the loader verifies before it reads on, and
 /// that is part of the reading time.
 inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64_t bytes) noexcept {
   if (profile.reads_in_flight <= 1) return 0;
@@ -98,7 +98,7 @@ inline double decoded_per_second(const profiler::DeviceProfile& profile) noexcep
   return profile.isa == "avx2" ? 0.75e9 : 0.4e9;
 }
 
-/// What a load takes in the lanes of reading and decoding.
+/// The time of a load in the tracks of reading and of decoding.
 struct LoadSeconds {
   double load = 0;
   double decode = 0;  // of what comes last
@@ -119,7 +119,7 @@ inline LoadSeconds load_seconds(const profiler::DeviceProfile& profile, const Pa
 
 using Gates = std::vector<std::int64_t>;
 
-/// What runs: everything, or what each later run repeats.
+/// The part of the plan that runs: everything, or what each later run repeats.
 enum class Run : std::uint8_t { kPrologue, kPeriod };
 
 /// Seconds of all reading in the prologue or in a period.
@@ -190,7 +190,7 @@ class Lanes {
 
 }  // namespace detail
 
-/// One prologue, or one of the periods that follow one another for ever. O(steps + loads), for a few runs.
+/// Simulates the prologue, or one of endless equal periods. O(steps + loads), for a few runs.
 inline Timeline simulate(const Schedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
   constexpr int kMostRuns = 8;
   detail::Lanes lanes(schedule, costs, gates);

@@ -8,7 +8,7 @@
 //           |  gate ^   ^trimmed      use      (#) makes room for addresses to be found
 //
 // Some slack stays, so that a read that comes late finds a loader that was ahead. Then a gate is the last one that opens by that time.
-// Invariants: fluid gate <= trimmed gate <= first use; gates never fall; with the slack at nothing the simulated time is the same.
+// Invariants: fluid gate <= trimmed gate <= first use; gates never fall; without slack the simulated time does not change.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace sluice::planner {
 
-/// How much earlier than just in time.
+/// How much earlier than just in time loads are.
 struct TrimSlack {
   double share = 0.1;  // of the time between fluid gate and latest start
   double loads = 2;    // and as many reads of average length
@@ -42,7 +42,8 @@ inline Gates trim_gates(const Schedule& schedule, const Costs& costs, const Gate
   const auto opens = [&](std::int64_t gate) {
     return gate >= 0 ? times.step_end[static_cast<std::size_t>(gate)] : times.step_end[static_cast<std::size_t>(gate + steps)] - period;
   };
-  // Where periods follow one another, the last load of one must leave time to the first of the next: a second pass knows when that starts.
+  // If periods follow one another, the last load of one must leave time for the first of the next: a second pass knows when that one
+  // starts.
   const bool wraps = kind == Run::kPeriod && std::any_of(gates.begin(), gates.end(), [](std::int64_t g) { return g < 0; });
   std::vector<double> latest(gates.size(), 0.0);
   double next_start = period;

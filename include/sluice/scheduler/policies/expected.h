@@ -9,7 +9,7 @@
 
 namespace sluice::scheduler {
 
-/// Of the free jobs the one whose shortest latency is the longest goes first, to where it ends soonest, be it idle or not.
+/// Of the free jobs, the one whose shortest latency is the longest goes first, to the processor on which it ends soonest, idle or not.
 inline void shortest_expected_latency(const State& state, PolicyMemory& memory, Decisions& out) noexcept {
   Waits waits = waits_of(state);
   std::fill(memory.yielded.begin(), memory.yielded.end(), 0);
@@ -69,12 +69,12 @@ inline void heft_with(const State& state, PolicyMemory& memory, Decisions& out, 
 
 inline void heft(const State& state, PolicyMemory& memory, Decisions& out) noexcept { detail::heft_with(state, memory, out, false); }
 
-/// The same, and what runs reserves the processor of its next run.
+/// The same, and each job that runs reserves the processor of its next run.
 inline void heft_reserved(const State& state, PolicyMemory& memory, Decisions& out) noexcept {
   detail::heft_with(state, memory, out, true);
 }
 
-/// Least slack (deadline - now - shortest rest) first; what cannot meet its deadline any more is dropped; who finds its processor busy
+/// Least slack (deadline - now - shortest rest) first; a job that can no longer meet its deadline is dropped; one whose processor is busy
 /// waits.
 inline void least_slack(const State& state, PolicyMemory& memory, Decisions& out) noexcept {
   Waits waits = waits_of(state);

@@ -1,4 +1,4 @@
-// What a policy remembers between decisions, and room to work in: allocated once, for the limits of the board.
+// The memory of a policy: what it keeps between decisions, and scratch. Allocated once, for the limits of the board.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The policies that look at no clock: a processor for each model, and processors in turn.
+// The policies that use no times: a fixed processor for each model, and round robin.
 #pragma once
 
 #include "sluice/scheduler/policies/memory.h"

@@ -4,7 +4,7 @@
 //   incremental  a unit ended when the plan said: each idle processor takes its next slot, O(1) for each; nothing else is looked at. Jobs
 //                that come while all processors are busy get places after or between those of the plan, which is made anew when the next
 //                processor is there: nothing could begin before
-//   full         any other arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job without a
+// full any other arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job without a
 //                place in the plan that is past hope by now: a new plan
 //
 // What it does beyond the published ones: it looks ahead (a processor may stay idle for a unit that is about to be ready), it gives a job
@@ -103,7 +103,7 @@ inline void tell(const State& state, PolicyMemory& memory, Decisions& out) noexc
   for (const JobSlot slot : state.live) {
     const JobState& job = state.job(slot);
     if (job.dropped || job.done + job.running == state.units_of(slot)) continue;
-    // Where no processor is left that supports the job, one may be back before its deadline.
+    // If no processor is left that supports the job, one may come back before its deadline.
     const Time rest = state.least_rest(slot);
     if (state.now + (rest >= kNever ? 0 : rest) > job.deadline) out.add(Decision::drop(slot));
   }
@@ -128,7 +128,7 @@ inline bool wants_more(const State& state, const PolicyMemory& memory) noexcept 
   return false;
 }
 
-/// Has nothing happened since the plan was made but that jobs came, none of which can or must begin now?
+/// Whether, since the plan was made, nothing has happened but the arrival of jobs that cannot or need not begin now.
 inline bool may_wait(const State& state, const PolicyMemory& memory) noexcept {
   if (memory.seen_changes > state.changes || state.changes - memory.seen_changes != state.arrivals - memory.seen_arrivals) return false;
   if (memory.seen_version != state.profile->version() || state.now >= memory.next_look) return false;

@@ -46,7 +46,7 @@ class PlanSearch {
   /// cells that it took.
   std::uint64_t plan(const State& state, std::uint32_t giving_way = 0) noexcept;
 
-  /// Jobs that came after the plan get places in it, each where it can end soonest beside what is there. `next`: by processor, how many of
+  /// Jobs that came after the plan are added to it, each where it can end soonest. `next`: by processor, how many of
   /// its slots are behind us. False where a search is wanted: a job would miss its deadline, or comes before one of the window.
   bool add(const State& state, std::span<const std::size_t> next) noexcept;
 
@@ -93,7 +93,7 @@ class PlanSearch {
 
   /// A delay beyond what was said costs so many times its length: what came later does not push back what was promised.
   static constexpr Time kBrokenPromise = 16;
-  /// Copying and varying a draft takes as long as so many cells: 0.1 us beside 0.01 (one job on one processor, Zen 5).
+  /// Copying and varying a draft takes as long as so many cells: 0.1 us against 0.01 (one job on one processor, Zen 5).
   static constexpr std::uint64_t kDraftCells = 10;
 
   SearchParameters parameters_;
@@ -153,7 +153,7 @@ inline PlanSearch::Item PlanSearch::item_of(const State& state, JobSlot slot) no
   return item;
 }
 
-/// Of higher priority first, then those whose deadline comes first, then those that came first.
+/// Higher priority goes first, then the earlier deadline, then the earlier arrival.
 inline bool PlanSearch::comes_before(const Item& a, const Item& b) noexcept {
   if (a.worth != b.worth) return a.worth > b.worth;
   return a.deadline != b.deadline ? a.deadline < b.deadline : a.ticket < b.ticket;
@@ -172,7 +172,7 @@ inline void PlanSearch::gather(const State& state) noexcept {
   if (left_out_) items_.resize(parameters_.window);
 }
 
-/// What has run and what runs: where, and until when.
+/// The units that have run or run now: on which processor, and until when.
 inline void PlanSearch::prime(const State& state, std::size_t i) noexcept {
   const Item& item = items_[i];
   for (UnitIndex u = 0; u < item.table->units; ++u) {

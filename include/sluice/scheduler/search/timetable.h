@@ -18,7 +18,7 @@ class Timetable {
   };
 
   void reserve(std::size_t most) { busy_.reserve(most + 1); }
-  /// Taken until `free_from`, and by nobody after.
+  /// Taken until `free_from`, free afterwards.
   void reset(Time free_from) noexcept {
     busy_.clear();
     busy_.push_back({0, free_from});

@@ -1,4 +1,4 @@
-// Policies beside each other and beside the optimum, over many seeded instances: the figures of docs/scheduling.md. The program
+// Compares policies with each other and with the optimum over many seeded instances: the figures of docs/scheduling.md. The program
 // `sluice-bench-scheduler` runs the full counts, tests/scheduler/goodput_test.cc a small one.
 #pragma once
 

@@ -47,7 +47,7 @@ inline Device random_device(Random& random, const GeneratorParameters& parameter
   device.transfers.resize(n * n);
   for (std::size_t from = 0; from < n; ++from)
     for (std::size_t to = 0; to < from; ++to) {
-      const bool shared = random.below(3) == 0;  // two sets of cores: nothing is copied
+      const bool shared = random.below(3) == 0;  // as of two clusters of one CPU: the memory is shared, so transfers cost nothing
       const Transfer transfer = shared ? Transfer{} : Transfer{20 * kMicrosecond, static_cast<Time>(random.uniform(100, 1000))};
       device.transfers[from * n + to] = device.transfers[to * n + from] = transfer;
     }

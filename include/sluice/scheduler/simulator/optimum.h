@@ -95,10 +95,10 @@ class OptimumSearch {
 
   struct Prices {
     std::vector<double> of;                  // by processor
-    std::vector<std::vector<double>> parts;  // [model][part_at(...)]: the least price of units [first, last) after a place
+    std::vector<std::vector<double>> parts;  // [model][part_at(...)]: the least price of units [first, last), by the processor before them
   };
 
-  /// Place 0: nowhere yet; p + 1: the unit before ran on p.
+  /// 0: no unit has run yet; p + 1: the unit before ran on p.
   std::size_t part_at(std::size_t m, UnitIndex first, std::size_t place, UnitIndex last) const noexcept {
     return (first * (processors_ + 1) + place) * (instance_.models[m].units.size() + 1) + last;
   }

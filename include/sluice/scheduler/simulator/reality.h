@@ -66,7 +66,7 @@ class Body {
     changed_ = now;
   }
 
-  double heat_ = 0;  // 0 cold, 1 as hot as it gets
+  double heat_ = 0;  // 0: cold; 1: as hot as it gets
   Time began_ = -1, ended_ = 0, changed_ = 0, ramp_from_ = -1;
 };
 

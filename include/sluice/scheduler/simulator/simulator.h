@@ -77,7 +77,7 @@ class Simulator {
       if (!happened && now > 0 && board_.state().live.empty()) continue;
       decide();
     }
-    // What no policy could place, as when no processor is left that supports it, leaves as what it is: not met.
+    // A job that no policy could place, for instance because no processor is left that supports it, counts as not met.
     while (!board_.state().live.empty()) board_.apply(std::array{Decision::drop(board_.state().live.front())});
     collect();
     result_.statistics = board_.statistics();
