@@ -99,10 +99,20 @@ Bytes graph_bytes(const model::Graph& graph) noexcept {
 // Tables of a node's steps, most of them in one.
 static constexpr std::uint64_t kNodeTables = 1024;
 
-/// What is set aside for the tables of subgraphs' plans; what they take beyond it counts in their arenas (planner/planner.h).
+/// Does a body read weights that its plan may stream?
+static bool may_stream(const model::Graph& graph, const model::Subgraph& body) noexcept {
+  const auto large = [&](WeightId id) { return id.valid() && !graph.weight(id).always_resident; };
+  const auto reads = [&](const model::Node& node) { return std::any_of(node.weights.begin(), node.weights.end(), large); };
+  return std::any_of(body.nodes.begin(), body.nodes.end(), reads) ||
+         std::any_of(body.tensors.begin(), body.tensors.end(), [&](const model::Tensor& tensor) { return large(tensor.weight); });
+}
+
+/// Tables of subgraphs' plans; those of slices beyond kSlicedBody nodes' count in their arenas (planner.cc). They are a part of what is set
+/// aside for all tables, as long as that holds them.
 static std::uint64_t body_tables(const model::Graph& graph) noexcept {
+  constexpr std::uint64_t kSlicedBody = 12;
   std::uint64_t nodes = 0;
-  for (const model::Subgraph& body : graph.subgraphs) nodes += body.nodes.size();
+  for (const model::Subgraph& body : graph.subgraphs) nodes += body.nodes.size() + (may_stream(graph, body) ? kSlicedBody : 0);
   return nodes * kNodeTables;
 }
 
@@ -147,7 +157,7 @@ Bytes table_bound(const model::Graph& graph) noexcept {
   constexpr std::uint64_t kAnyTables = 32 * 1024;
   constexpr std::uint64_t kSliceTables = 512;
   constexpr std::uint64_t kSliceBytes = 1 << 20;
-  return Bytes(kAnyTables + graph.nodes.size() * kNodeTables + body_tables(graph) + weight_bytes(graph) / kSliceBytes * kSliceTables);
+  return Bytes(kAnyTables + graph.nodes.size() * kNodeTables + weight_bytes(graph) / kSliceBytes * kSliceTables);
 }
 
 /// Kinds of code that its nodes run: operators, each in a numeric class, and those of the long tail one by one.
@@ -198,8 +208,10 @@ Bytes own_bytes(const SessionShare& session) {
   const executor::ReadOptions read = reads_of(*session.options);
   const int threads = 1 + (read.method == executor::ReadMethod::kThreads ? read.in_flight : 0);
   const model::Graph& graph = session.model->graph();
+  const bool turns_read =
+      std::any_of(graph.subgraphs.begin(), graph.subgraphs.end(), [&](const model::Subgraph& body) { return may_stream(graph, body); });
   return table_bound(graph) + static_cast<std::uint64_t>(threads) * kThreadBytes +
-         (graph.subgraphs.empty() ? 2 : 3) * executor::decoder_bytes(graph);  // loader, step reader, loader of turns
+         (2 + (turns_read ? 1 : 0)) * executor::decoder_bytes(graph);  // loader, step reader, loader of turns
 }
 
 }  // namespace

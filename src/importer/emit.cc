@@ -186,7 +186,7 @@ class Emitter {
     if (made.valid()) return made;
     const Value& value = draft_.value(id);
     model::Tensor out;
-    out.name = value.name;
+    if (!draft_.in_body) out.name = value.name;  // nobody asks for those of a subgraph, and budgets count them
     out.dtype = is_float(value.dtype) ? DType::kF32 : value.dtype;
     out.shape = physical(value.shape, value.layout);
     out.bounded = value.bounded;

@@ -81,6 +81,7 @@ class Walk final : public BodyLowering {
 
   bool lower_apart(const OnnxGraph& body, const std::vector<Value>& inputs, ApartBody& out) override {
     out.draft.in_body = true;
+    out.draft.fails_at_run = out.draft.fails_at_run || draft_.fails_at_run;
     std::vector<Problem> problems;
     Walk inner(onnx_, options_, out.draft, problems);
     inner.outer_ = this;
@@ -359,12 +360,11 @@ class Walk final : public BodyLowering {
       if (entry != nullptr && entry->otherwise != nullptr) return entry->otherwise(context);
       lower_plain(context, *plain);
     };
-    const bool bounded = has_bounded_input(context);
-    if (plain != nullptr && (entry == nullptr || (bounded && !entry->any_extents))) return lower_plain(context, *plain);
-    if (bounded && entry != nullptr && !entry->any_extents && entry->otherwise != nullptr) return entry->otherwise(context);
-    if (bounded && (entry == nullptr || !entry->any_extents)) {
+    const bool bounded = has_bounded_input(context), to_plain = bounded || draft_.fails_at_run;
+    if (plain != nullptr && (entry == nullptr || (to_plain && !entry->any_extents))) return lower_plain(context, *plain);
+    if (to_plain && entry != nullptr && !entry->any_extents && entry->otherwise != nullptr) return entry->otherwise(context);
+    if (bounded && (entry == nullptr || !entry->any_extents))
       refuse_unsupported("the extents of an input are known at run only, and its kernels take fixed ones");
-    }
     if (entry == nullptr) {
       for (std::size_t i = 0; i < context.input_count(); ++i)
         if (context.has_input(i) && context.input_constant(i) == nullptr) context.note_value_inputs(context.input(i));

@@ -59,6 +59,7 @@ bool join(const Value& yes, const Value& no, Joined& out) {
 /// One node that runs the branch that is taken. False: a branch has no plain form, or both may as well run.
 bool lower_if_apart(NodeContext& c, BodyLowering& bodies) {
   ApartBody yes, no;
+  yes.draft.fails_at_run = no.draft.fails_at_run = true;
   if (!bodies.lower_apart(body_of(c, "then_branch"), {}, yes) || !bodies.lower_apart(body_of(c, "else_branch"), {}, no)) return false;
   if (yes.outputs.size() != no.outputs.size()) c.malformed("its branches have different numbers of outputs");
   std::vector<Joined> results(yes.outputs.size());

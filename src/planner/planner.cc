@@ -60,6 +60,9 @@ plan::Outside outside_of(const model::Body& body, const Held& held) {
   return outside;
 }
 
+/// What is set aside for slices of a body's weights, in nodes' tables; engine/budget.cc takes it from what is set aside for all.
+constexpr std::size_t kSlicedBody = 12;
+
 /// How a body is planned: whole nodes, for many turns. Where its weights are cut, tables count in its arena beyond what is set aside for them.
 PlanRequest body_request(const PlanRequest& request, const model::Body& body, const plan::Outside& outside, bool again, Bytes capacity) {
   PlanRequest inner = request;
@@ -77,7 +80,7 @@ PlanRequest body_request(const PlanRequest& request, const model::Body& body, co
   if (inner.tables.set_aside >= kUnlimitedBytes.count()) return inner;
   std::size_t deeper = 0;
   for (const model::Subgraph& subgraph : body.graph.subgraphs) deeper += subgraph.nodes.size();
-  inner.tables.set_aside = (body.graph.nodes.size() + deeper) * request.tables.node;
+  inner.tables.set_aside = (kSlicedBody + body.graph.nodes.size() + deeper) * request.tables.node;
   inner.tables.any_plan = sizeof(plan::Plan) + body.graph.tensors.size() * sizeof(plan::TensorPlacement) + deeper * request.tables.node;
   return inner;
 }
