@@ -158,6 +158,15 @@ std::uint64_t grid_scratch(const PlainNode& node) noexcept {
   return static_cast<std::uint64_t>(kSampleChannels * (kSampleLanes + x.count(2, x.rank()))) * sizeof(float);
 }
 
+/// to[q * to_step + p] = from[p * from_step + q]
+void turn(const float* from, std::int64_t from_step, std::int64_t p, float* to, std::int64_t to_step, std::int64_t q) noexcept {
+  constexpr std::int64_t kFloat = sizeof(float);
+  constexpr std::size_t kFloats = 2;  // movement lists its loops by the logarithm of the element's size
+  movement::loop_table(active_isa())
+      .turn[kFloats](
+          {reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), from_step * kFloat, to_step * kFloat, p, q});
+}
+
 /// One run of GridSample: its shapes and what it reads.
 class GridRun {
  public:
@@ -198,15 +207,6 @@ class GridRun {
   }
 
  private:
-  /// to[q * to_step + p] = from[p * from_step + q]
-  static void turn(const float* from, std::int64_t from_step, std::int64_t p, float* to, std::int64_t to_step, std::int64_t q) noexcept {
-    constexpr std::int64_t kFloat = sizeof(float);
-    constexpr std::size_t kFloats = 2;  // movement lists its loops by the logarithm of the element's size
-    movement::loop_table(active_isa())
-        .turn[kFloats](
-            {reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), from_step * kFloat, to_step * kFloat, p, q});
-  }
-
   /// Calls body(taps, first output, outputs) for each kSampleLanes outputs of an image.
   template <class Body>
   void each_run(std::int64_t n, const Body& body) noexcept {
@@ -342,36 +342,142 @@ void align_channel(const float* image, std::int64_t width, const RoiAxis& down, 
     }
 }
 
-PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+/// One region: its image and where its samples lie.
+struct Region {
+  std::int64_t image = 0;
+  bool inside = true;  // there is such an image
+  RoiAxis down, across;
+};
+
+Region region_of(const PlainNode& node, std::int64_t r, const Shape& out) noexcept {
   const Shape& x = node.in(0).shape;
-  const std::int64_t rows = out.shape[2], columns = out.shape[3];
   // output_half_pixel before opset 16, half_pixel since, unless the node says.
   const bool half = node.integer(kRoiCoordinates) == 1 || (node.integer(kRoiCoordinates) == 0 && node.integer(kRoiOpset) >= 16);
   const double scale = node.real(kRoiScale), shift = half ? 0.5 : 0.0;
+  const float* roi = node.in(1).as<const float>() + r * 4;
+  const double left = roi[0] * scale - shift, top = roi[1] * scale - shift;
+  double width = roi[2] * scale - shift - left, height = roi[3] * scale - shift - top;
+  if (!half) {
+    width = std::max(width, 1.0);
+    height = std::max(height, 1.0);
+  }
+  const double bin_h = height / static_cast<double>(out[2]), bin_w = width / static_cast<double>(out[3]);
+  const auto samples_of = [&](double bin) {
+    if (node.integer(kRoiSamples) > 0) return node.integer(kRoiSamples);
+    return bin > 0 && bin < 4096 ? static_cast<std::int64_t>(std::ceil(bin)) : std::int64_t{1};
+  };
+  const std::int64_t image = integer_at(node.in(2), r);
+  const bool inside = image >= 0 && image < x[0];
+  return {inside ? image : 0, inside, RoiAxis(top, bin_h, out[2], samples_of(bin_h), x[2]),
+          RoiAxis(left, bin_w, out[3], samples_of(bin_w), x[3])};
+}
+
+/// Samples of a bin whose taps are kept.
+constexpr std::int64_t kMostBinSamples = 16;
+
+/// Means of kSampleLanes bins, in kSampleChannels channels at once. Each sample is the weighted sum of four neighbours, and a bin the sum of
+/// all of these, weights divided by the number of samples.
+class RegionBins {
+ public:
+  RegionBins(const Region& region, const Shape& out, std::int64_t width) noexcept : region_(region), columns_(out[3]), width_(width) {
+    taps_ = static_cast<int>(4 * region.down.samples() * region.across.samples());
+  }
+  static bool takes(const Region& region) noexcept { return region.down.samples() * region.across.samples() <= kMostBinSamples; }
+
+  /// Bins [first, first + count).
+  SampleTaps of(std::int64_t first, std::int64_t count) noexcept {
+    for (std::int64_t lane = 0; lane < count; ++lane) {
+      const std::int64_t i = (first + lane) / columns_, j = (first + lane) % columns_;
+      std::size_t at = static_cast<std::size_t>(lane);
+      for (std::int64_t sy = 0; sy < region_.down.samples(); ++sy) {
+        const RoiPlace y = region_.down.at(i, sy);
+        for (std::int64_t sx = 0; sx < region_.across.samples(); ++sx, at += 4 * kSampleLanes) put(at, y, region_.across.at(j, sx));
+      }
+    }
+    return {places_.data(), weights_.data(), taps_};
+  }
+
+ private:
+  void put(std::size_t at, const RoiPlace& y, const RoiPlace& x) noexcept {
+    const bool inside = y.inside && x.inside;
+    const double terms = taps_ / 4;
+    const std::int64_t rows[] = {y.low, y.high}, columns[] = {x.low, x.high};
+    const double row_weights[] = {1 - y.part, y.part}, column_weights[] = {1 - x.part, x.part};
+    for (std::size_t k = 0; k < 4; ++k, at += kSampleLanes) {
+      places_[at] = inside ? static_cast<std::int32_t>(rows[k / 2] * width_ + columns[k % 2]) : -1;
+      weights_[at] = inside ? row_weights[k / 2] * column_weights[k % 2] / terms : 0;
+    }
+  }
+
+  const Region& region_;
+  std::int64_t columns_, width_;
+  int taps_;
+  std::array<std::int32_t, 4 * kMostBinSamples * kSampleLanes> places_;
+  std::array<double, 4 * kMostBinSamples * kSampleLanes> weights_;
+};
+
+/// Are channels the lanes? Then their planes are turned into pixels first, which few regions are not worth.
+bool pools_pixels(const PlainNode& node, const Shape& out) noexcept {
+  const Shape& x = node.in(0).shape;
+  return node.integer(kRoiMode) != 1 && x[1] >= kSampleChannels / 2 && x[2] * x[3] <= INT32_MAX &&
+         4 * out[0] * out[2] * out[3] >= x[0] * x[2] * x[3];
+}
+
+std::uint64_t roi_scratch(const PlainNode& node) noexcept {
+  const Shape& x = node.in(0).shape;
+  if (x.rank() != 4) return 0;
+  return static_cast<std::uint64_t>(kSampleChannels * (kSampleLanes + x[2] * x[3])) * sizeof(float);
+}
+
+/// All regions of one image in some channels, which lie at `pixels`.
+void pool_regions(const PlainNode& node, const PlainTensor& out, std::int64_t image, Interval<std::int64_t> channels, const float* pixels,
+                  float* tile, Glances& glances) noexcept {
+  const Shape& x = node.in(0).shape;
+  const std::int64_t bins = out.shape[2] * out.shape[3], plane = x[2] * x[3];
+  for (std::int64_t r = 0; r < out.shape[0]; ++r) {
+    const Region region = region_of(node, r, out.shape);
+    if (region.image != image) continue;
+    if (!RegionBins::takes(region)) {
+      for (std::int64_t c = channels.begin; c < channels.end; ++c)
+        align_channel(node.in(0).as<const float>() + (image * x[1] + c) * plane, x[3], region.down, region.across, false, out.shape,
+                      glances, out.as<float>() + (r * x[1] + c) * bins);
+      continue;
+    }
+    RegionBins of_region(region, out.shape, x[3]);
+    for (std::int64_t first = 0; first < bins; first += kSampleLanes) {
+      const std::int64_t count = std::min(kSampleLanes, bins - first);
+      const SampleTaps taps = of_region.of(first, count);
+      if (glances.over(count * taps.taps)) return;
+      vector_table(active_isa()).sample_pixels(taps, pixels, tile, count);
+      turn(tile, kSampleChannels, count, out.as<float>() + (r * x[1] + channels.begin) * bins + first, bins, channels.size());
+    }
+  }
+}
+
+PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
+  const Shape& x = node.in(0).shape;
+  const std::int64_t plane = x[2] * x[3], bins = out.shape[2] * out.shape[3];
   Glances glances;
   PlainRefusal fault = nullptr;
+  for (std::int64_t r = 0; r < out.shape[0]; ++r)
+    if (!region_of(node, r, out.shape).inside) fault = kWrongIndex;
+  if (pools_pixels(node, out.shape)) {
+    auto* const tile = reinterpret_cast<float*>(scratch);
+    float* const pixels = tile + kSampleChannels * kSampleLanes;
+    for (std::int64_t image = 0; image < x[0]; ++image)
+      for (std::int64_t c = 0; c < x[1] && !glances.over(plane); c += kSampleChannels) {
+        const std::int64_t channels = std::min(kSampleChannels, x[1] - c);
+        if (channels < kSampleChannels) std::fill_n(pixels, plane * kSampleChannels, 0.0f);
+        turn(node.in(0).as<const float>() + (image * x[1] + c) * plane, plane, channels, pixels, kSampleChannels, plane);
+        pool_regions(node, out, image, {c, c + channels}, pixels, tile, glances);
+      }
+    return fault;
+  }
   for (std::int64_t r = 0; r < out.shape[0]; ++r) {
-    const float* roi = node.in(1).as<const float>() + r * 4;
-    std::int64_t batch = integer_at(node.in(2), r);
-    if (batch < 0 || batch >= x[0]) {
-      fault = kWrongIndex;
-      batch = 0;
-    }
-    const double left = roi[0] * scale - shift, top = roi[1] * scale - shift;
-    double width = roi[2] * scale - shift - left, height = roi[3] * scale - shift - top;
-    if (!half) {
-      width = std::max(width, 1.0);
-      height = std::max(height, 1.0);
-    }
-    const double bin_h = height / static_cast<double>(rows), bin_w = width / static_cast<double>(columns);
-    const auto samples_of = [&](double bin) {
-      if (node.integer(kRoiSamples) > 0) return node.integer(kRoiSamples);
-      return bin > 0 && bin < 4096 ? static_cast<std::int64_t>(std::ceil(bin)) : std::int64_t{1};
-    };
-    const RoiAxis down(top, bin_h, rows, samples_of(bin_h), x[2]), across(left, bin_w, columns, samples_of(bin_w), x[3]);
+    const Region region = region_of(node, r, out.shape);
     for (std::int64_t c = 0; c < x[1]; ++c)
-      align_channel(node.in(0).as<const float>() + (batch * x[1] + c) * x[2] * x[3], x[3], down, across, node.integer(kRoiMode) == 1,
-                    out.shape, glances, out.as<float>() + (r * x[1] + c) * rows * columns);
+      align_channel(node.in(0).as<const float>() + (region.image * x[1] + c) * plane, x[3], region.down, region.across,
+                    node.integer(kRoiMode) == 1, out.shape, glances, out.as<float>() + (r * x[1] + c) * bins);
   }
   return fault;
 }
@@ -379,7 +485,7 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte*) 
 constexpr GenericKernel kKernels[] = {
     {"GridSample", run_grid, grid_scratch},
     {"AffineGrid", run_affine},
-    {"RoiAlign", run_roi},
+    {"RoiAlign", run_roi, roi_scratch},
 };
 
 }  // namespace

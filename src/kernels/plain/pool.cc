@@ -254,6 +254,26 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
   return nullptr;
 }
 
+/// The sum of each row, then the sum of the rows (generic::Mean), of rows that follow each other: some rows at once, for a sum waits for
+/// the one before.
+float mean_of_rows(const float* from, std::int64_t count, std::int64_t row) noexcept {
+  constexpr std::int64_t kTogether = 8;
+  float sum = 0.0f;
+  const float* const end = from + count;
+  for (; end - from >= kTogether * row; from += kTogether * row) {
+    std::array<float, kTogether> sums{};
+    for (std::int64_t i = 0; i < row; ++i)
+      for (std::int64_t r = 0; r < kTogether; ++r) sums[static_cast<std::size_t>(r)] += from[r * row + i];
+    for (const float of_row : sums) sum += of_row;
+  }
+  for (; from < end; from += row) {
+    float of_row = 0.0f;
+    for (std::int64_t i = 0; i < row; ++i) of_row += from[i];
+    sum += of_row;
+  }
+  return sum / static_cast<float>(count);
+}
+
 /// One image, whose rows are its last axis.
 float global_of(const PlainNode& node, const float* from, std::int64_t count, std::int64_t row) noexcept {
   generic::Greatest<float> greatest;
@@ -264,6 +284,7 @@ float global_of(const PlainNode& node, const float* from, std::int64_t count, st
       for (std::int64_t i = 0; i < count; ++i) greatest.add(from[i]);
       return greatest.value();
     case Pool::kAverage:
+      if (node.in(0).shape[1] != 1 || row < generic::kLeastOfLanes) return mean_of_rows(from, count, row);
       for (std::int64_t first = 0; first < count; first += row) {
         for (std::int64_t i = first; i < first + row; ++i) mean.add(from[i]);
         mean.end_row();

@@ -1,7 +1,10 @@
 #include "src/kernels/weighted/direct.h"
 
+#include "sluice/kernels/kernel_ids.h"
+#include "src/core/build_list.h"
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/inside.h"
+#include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/strip.h"
 
@@ -19,10 +22,34 @@ bool mostly_whole_windows(const Window& w) noexcept {
   return whole >= kLeastWholeWindows && 2 * whole >= w.out_h * w.out_w;
 }
 
+/// The taps along one axis that lie inside, of all outputs together, and how often their set changes.
+struct Inside {
+  std::int64_t taps = 0, sets = 0;
+
+  Inside(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, std::int64_t pad) noexcept {
+    Interval<std::int64_t> before{-1, -1};
+    for (std::int64_t o = 0; o < out; ++o) {
+      const Interval<std::int64_t> inside = taps_inside(o * stride - pad, kernel, dilation, in);
+      taps += inside.size();
+      sets += inside == before ? 0 : 1;
+      before = inside;
+    }
+  }
+};
+
+/// Does an eighth of all products meet padding or more, as where taps lie far apart, while outputs that meet the same taps are many?
+bool meets_much_padding(const Window& w) noexcept {
+  constexpr std::int64_t kPixelsOfSet = 2 * kMaxTileRows;
+  if (w.dilation_h == 1 && w.dilation_w == 1) return false;
+  const Inside y(w.in_h, w.out_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
+  const Inside x(w.in_w, w.out_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
+  return 8 * y.taps * x.taps <= 7 * w.out_h * w.out_w * w.taps() && w.out_h * w.out_w >= kPixelsOfSet * y.sets * x.sets;
+}
+
 bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const Window& w = conv.window;
   if (is_narrow(conv.weighted.panels.layout)) return false;
-  if (w.taps() > kMostTapsInPlace || !mostly_whole_windows(w)) return false;
+  if (w.taps() > kMostTapsInPlace || (!mostly_whole_windows(w) && !meets_much_padding(w))) return false;
   const std::int64_t rows = std::min(w.in_h, (extent.rows.size() - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1);
   return rows * w.in_w * conv.in_channels * static_cast<std::int64_t>(sizeof(float)) <= kInPlaceBytes;
 }
@@ -68,12 +95,17 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
   });
 }
 
+/// A build without grouped convolutions has no such tiles, and the others give the same bits.
+constexpr bool kHasPixels = has_kernel(kernel_id::kConvGroupedLanes);
+
 Bytes direct_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  if (kHasPixels && has_few_outputs(conv)) return grouped_pixels_workspace(conv, extent);
   return reads_windows_in_place(conv, extent) ? Bytes() : strips_workspace(conv, extent);
 }
 
 void run_direct(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
+  if (kHasPixels && has_few_outputs(conv)) return run_grouped_pixels(call, tiles);
   const bool in_place = reads_windows_in_place(conv, {call.rows, call.channels, thread_count(call)});
   in_place ? run_in_place(call, tiles) : run_in_strips(call, tiles);
 }

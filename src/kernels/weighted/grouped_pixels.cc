@@ -1,4 +1,4 @@
-// Groups of fewer than 16 outputs, whose sums are long: a strip holds a plane of pixels for each input channel of the groups that meet in a
+// Groups of fewer than 16 outputs, whose sums are long, and convolutions of a few outputs in all: a strip holds a plane of pixels for each input channel of the groups that meet in a
 // panel, so that neighbouring pixels are the lanes.
 //
 //     planes:  group 0, k = 0: x x x x . .   group 0, k = 1: ...   group 1, k = 0: ...      (rows and columns as in strip.h)
@@ -91,13 +91,19 @@ class Unit {
     const Window& w = conv_.window;
     const std::int64_t columns = area_.columns.size(), row_floats = (plan_.rows_apart ? 1 : w.stride_h) * plan_.in_columns;
     OutputWalk walk(call_, area_.image * w.out_h + area_.rows.begin, area_.columns.begin, area_.columns, block_.channel);
+    std::array<TileRows, kMostPixelTiles> together;
     for (std::int64_t row = 0; row < area_.rows.size(); ++row)
-      for (std::int64_t x = 0; x < columns; x += kMaxTileRows) {
-        TileRows rows;
-        rows.count = static_cast<int>(std::min<std::int64_t>(kMaxTileRows, columns - x));
-        walk.set_tile(
-            strip_, 0, [&] { return strip_; }, rows);
-        tiles.pixel_lanes({planes_.data(), count_}, row * row_floats + x, rows, job_);
+      for (std::int64_t x = 0; x < columns;) {
+        const std::int64_t first = x;
+        std::size_t count = 0;
+        for (; count < together.size() && x < columns; ++count) {
+          TileRows& rows = together[count];
+          rows.count = static_cast<int>(std::min<std::int64_t>(kMaxTileRows, columns - x));
+          walk.set_tile(
+              strip_, 0, [&] { return strip_; }, rows);
+          x += rows.count;
+        }
+        tiles.pixel_lanes({planes_.data(), count_}, row * row_floats + first, {together.data(), count}, job_);
       }
   }
 
@@ -115,6 +121,12 @@ class Unit {
 };
 
 }  // namespace
+
+bool has_few_outputs(const ConvolutionParameters& conv) noexcept {
+  constexpr std::int64_t kMostOutputs = 8, kLeastTaps = 5;  // a turned input is worth its copy where several taps meet it
+  return conv.groups == 1 && conv.out_channels <= kMostOutputs && conv.window.taps() >= kLeastTaps &&
+         !is_narrow(conv.weighted.panels.layout) && sums_pixels(conv);
+}
 
 bool sums_pixels(const ConvolutionParameters& conv) noexcept {
   constexpr std::int64_t kLeastProducts = 64, kLeastColumns = 12;

@@ -18,6 +18,8 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
 
 /// The same with pixels as lanes, for long sums; `sums_pixels` says where that is the better way. The bits are the same.
 bool sums_pixels(const operators::ConvolutionParameters& conv) noexcept;
+/// One group of so few outputs that pixels are the better lanes for it too.
+bool has_few_outputs(const operators::ConvolutionParameters& conv) noexcept;
 Bytes grouped_pixels_workspace(const operators::ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_grouped_pixels(const KernelCall& call, const TileTable& tiles) noexcept;
 

@@ -47,12 +47,12 @@ HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int la
     const float* a = planes.first + planes.tap_offsets[tap] + pixel;
     for (std::int64_t k = 0; k < planes.depth; ++k, a += planes.plane_floats, weight += 16) {
       V in[kVectors];
-      HWY_UNROLL(4)
+      HWY_UNROLL(8)
       for (int v = 0; v < kVectors; ++v) in[v] = hn::LoadU(D(), a + v * kVectorLanes);
       HWY_UNROLL(4)
       for (int o = 0; o < kOutputs; ++o) {
         const V w = hn::Set(D(), weight[o]);
-        HWY_UNROLL(4)
+        HWY_UNROLL(8)
         for (int v = 0; v < kVectors; ++v) acc[v][o] = functions::fused(in[v], w, acc[v][o]);
       }
     }
@@ -60,34 +60,38 @@ HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int la
   for (int v = 0; v < kVectors; ++v) put_sums<kOutputs>(acc[v], sums + v * kVectorLanes * 16 + lane);
 }
 
-template <int kVectors>
-HWY_INLINE void sum_outputs(const PixelPlanes& planes, std::int64_t pixel, float* sums) {
-  int lane = planes.first_lane;
-  for (; lane + 4 <= planes.end_lane; lane += 4) sum_pixels<kVectors, 4>(planes, pixel, lane, sums);
-  if (lane + 2 <= planes.end_lane) {
-    sum_pixels<kVectors, 2>(planes, pixel, lane, sums);
-    lane += 2;
-  }
-  if (lane < planes.end_lane) sum_pixels<kVectors, 1>(planes, pixel, lane, sums);
+/// Chains at once that hide the latency of an FMA, as far as there are registers for them.
+inline constexpr int kPixelChains = HWY_TARGET == HWY_AVX3 ? 16 : 8;
+inline constexpr std::int64_t kMostPixels = kMostPixelTiles * std::int64_t{kMaxTileRows};
+
+/// kOutputs lanes of the panel from `lane` on, of `count` pixels: many vectors at once, the last ones alone.
+template <int kOutputs>
+HWY_INLINE void sum_outputs(const PixelPlanes& planes, std::int64_t pixel, std::int64_t count, int lane, float* sums) {
+  constexpr int kMany = std::min(kPixelChains / kOutputs, static_cast<int>(kMostPixels / kVectorLanes));
+  std::int64_t p = 0;
+  for (; count - p > (kMany - 1) * kVectorLanes; p += kMany * kVectorLanes)
+    sum_pixels<kMany, kOutputs>(planes, pixel + p, lane, sums + p * 16);
+  for (; p < count; p += kVectorLanes) sum_pixels<1, kOutputs>(planes, pixel + p, lane, sums + p * 16);
 }
 
-/// Up to kMaxTileRows pixels, from all groups that meet in the panel.
-void run_pixels(std::span<const PixelPlanes> groups, std::int64_t pixel, const TileRows& rows, const TileJob& job) noexcept {
-  HWY_ALIGN float sums[kMaxTileRows * 16] = {};
-  constexpr int kVectors = kMaxTileRows / kVectorLanes < 4 ? kMaxTileRows / kVectorLanes : 4;
-  for (const PixelPlanes& planes : groups)
-    for (int p = 0; p < rows.count;) {
-      if (rows.count - p > (kVectors - 1) * kVectorLanes) {
-        sum_outputs<kVectors>(planes, pixel + p, sums + p * 16);
-        p += kVectors * kVectorLanes;
-      } else {
-        sum_outputs<1>(planes, pixel + p, sums + p * 16);
-        p += kVectorLanes;
-      }
-    }
-  V values[kMaxTileRows * kPanelVectors];
-  for (int i = 0; i < rows.count * kPanelVectors; ++i) values[i] = hn::Load(D(), sums + i * kVectorLanes);
-  finish_values(values, kPanelVectors, job.last_lanes, rows, job, 0);
+/// Tiles of pixels that lie behind each other, all but the last of them full, from all groups that meet in the panel.
+void run_pixels(std::span<const PixelPlanes> groups, std::int64_t pixel, std::span<const TileRows> tiles, const TileJob& job) noexcept {
+  HWY_ALIGN float sums[kMostPixels * 16];
+  std::int64_t count = 0;
+  for (const TileRows& rows : tiles) count += rows.count;
+  std::fill_n(sums, count * 16, 0.0f);
+  for (const PixelPlanes& planes : groups) {
+    int lane = planes.first_lane;
+    for (; lane + 4 <= planes.end_lane; lane += 4) sum_outputs<4>(planes, pixel, count, lane, sums);
+    for (; lane + 2 <= planes.end_lane; lane += 2) sum_outputs<2>(planes, pixel, count, lane, sums);
+    if (lane < planes.end_lane) sum_outputs<1>(planes, pixel, count, lane, sums);
+  }
+  const float* from = sums;
+  for (const TileRows& rows : tiles) {
+    V values[kMaxTileRows * kPanelVectors];
+    for (int i = 0; i < rows.count * kPanelVectors; ++i, from += kVectorLanes) values[i] = hn::Load(D(), from);
+    finish_values(values, kPanelVectors, job.last_lanes, rows, job, 0);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

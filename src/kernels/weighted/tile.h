@@ -82,6 +82,9 @@ struct PixelRun {
   std::int64_t end_input = 0;
 };
 
+/// Tiles whose pixels are summed at once: chains enough of one output to hide the latency of an FMA.
+inline constexpr int kMostPixelTiles = 8;
+
 /// Planes of pixels, one for each input channel of a group, and the lanes of a panel that are its outputs.
 ///
 ///     sum of output o at pixel p: over taps t, then k < depth, of first[tap_offsets[t] + k * plane_floats + p] * weight(t, k, o)
@@ -122,8 +125,10 @@ struct TileTable {
   // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
   bool (*slide)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
 
-  // The pixels of `rows`, which lie behind each other from `pixel` on in all planes; up to a vector behind them is read.
-  void (*pixel_lanes)(std::span<const PixelPlanes> groups, std::int64_t pixel, const TileRows& rows, const TileJob& job) noexcept = nullptr;
+  // The pixels of `tiles`, which lie behind each other from `pixel` on in all planes; up to a vector behind them is read. At most
+  // kMostPixelTiles, all but the last of kMaxTileRows pixels.
+  void (*pixel_lanes)(std::span<const PixelPlanes> groups, std::int64_t pixel, std::span<const TileRows> tiles,
+                      const TileJob& job) noexcept = nullptr;
 
   /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `short_run`: sums so short
   /// that their begin and end take long beside them? Where half of the last panel or more is no output, other tiles have a half panel, and
