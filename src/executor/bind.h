@@ -1,6 +1,6 @@
 // From a plan to calls: every step becomes a kernel call whose addresses are final, so that running is a loop over an array.
 //
-// A plan may come from a file that nobody trusts. `plan::verify` has proven what can be seen without kernels; here the rest is proven:
+// A plan may come from an untrusted file. `plan::verify` has proven what can be seen without kernels; here the rest is proven:
 // that each kernel exists, supports its node, may be cut and run in place as the plan wants, and gets all the workspace and all the room
 // for derived panels that it asks for.
 #pragma once

@@ -1,5 +1,5 @@
-// The guards of a plan's steps and loads (operators/guards.h), with the addresses of their conditions: what the executor and the loader ask
-// before they do something that nobody may want.
+// The guards of a plan's steps and loads (operators/guards.h), with the addresses of their conditions: the executor and the loader ask them
+// before they do work that may not be needed.
 //
 // Invariants: a guard is asked only when as many steps are over as `decided` says; its condition then lies where it was written until the
 // last step that it guards is over, because the Choose behind that step reads it too.

@@ -241,8 +241,8 @@ class PlanExecutor final : public Executor {
     return fail(ErrorCode::kCancelled, "run", "the caller asked to stop");
   }
 
-  /// Ends early when the loader gave up; its error is the run's. A step that nobody wants waits for its loads too: what comes after it may
-  /// be read into their places.
+  /// Ends early when the loader gave up; its error is the run's. A skipped step waits for its loads too, because later loads may be read
+  /// into their memory.
   void run_steps() noexcept {
     auto guarded = bound_.guards.runs().begin();
     const auto wanted = [&](std::size_t i) {
@@ -331,7 +331,7 @@ class PlanExecutor final : public Executor {
     run_at_full_speed(step);
     const std::int64_t taken = wall_now_ns() - start;
     const auto computed = static_cast<double>(taken - (reading_ns() - read_before));
-    // Busy to the end, as a slower CPU would be.
+    // Spins instead of sleeping, as a slower CPU would compute.
     const std::int64_t end = start + taken + static_cast<std::int64_t>(computed * (compute_slowdown_ - 1));
     while (wall_now_ns() < end && !cancelled_.load(std::memory_order_relaxed)) continue;
   }

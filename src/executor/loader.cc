@@ -87,7 +87,7 @@ void Loader::thread_main(void* self) noexcept {
     loader.counting_.busy_ns += wall_now_ns() - loader.busy_since_ns_;
     loader.rested_.advance();
   }
-  // Nobody may have the arena while the system still writes to it, however long that takes.
+  // The arena must not be used while the system still writes to it, however long that takes.
   loader.engine_.settle(kForever);
 }
 

@@ -10,7 +10,7 @@
 // waits for no gate.
 //
 // The thread sleeps while a gate is closed, while it waits for reads and between runs. Its first error ends its run: the error is kept,
-// whoever waits for a load is woken, and the reads under way are waited for.
+// threads that wait for a load are woken, and the current reads are waited for.
 //
 // Invariants: no load is counted before all its stretches were decoded (E2); between `finish` and the next `begin` the thread touches
 // only the regions of loads with negative gates, and nothing after an error (E3).

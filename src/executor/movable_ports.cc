@@ -6,7 +6,7 @@
 namespace sluice::executor {
 namespace {
 
-/// Who views which buffer.
+/// The operands that view each buffer.
 class BufferUse {
  public:
   BufferUse(const model::Graph& graph, const plan::Plan& plan, const BoundPlan& bound)

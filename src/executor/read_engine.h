@@ -119,7 +119,7 @@ class ReadEngine {
   Status call_off() noexcept { return give_up(cancelled()); }
 
   int in_flight() const noexcept { return in_flight_; }
-  /// Waits until no read is under way; what they bring is nobody's. False when that takes longer than `patience_ns`.
+  /// Waits until no read is under way; their results are not used. False when that takes longer than `patience_ns`.
   bool settle(std::int64_t patience_ns) noexcept;
   /// Settles, then forgets what was pushed and the error. Where `look` calls it off or the time-out is over, nothing is forgotten. Errors:
   /// kCancelled, kIo (ETIMEDOUT).

@@ -24,7 +24,7 @@ int open_nameless(const std::string& directory) {
   return -1;
 }
 
-/// A file beyond the process's limit would end it by a signal.
+/// Growing a file beyond RLIMIT_FSIZE would kill the process (SIGXFSZ).
 bool within_limit(Bytes size) noexcept {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size.count() <= limit.rlim_cur;

@@ -30,7 +30,7 @@ StepReader::StepReader(const model::Graph& graph, model::WeightSource& source, c
       engine_(graph, options_) {}
 
 StepReader::~StepReader() {
-  // Nobody may have the arena while the system still writes to it, however long that takes.
+  // The arena must not be used while the system still writes to it, however long that takes.
   engine_.settle(kForever);
 }
 

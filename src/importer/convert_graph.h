@@ -1,4 +1,4 @@
-// `convert` in two parts, for who changes the graph between them (the quantiser): read the ONNX file, then lower, rewrite and pack it.
+// `convert` in two parts, so that the quantiser can change the graph between them: read the ONNX file, then lower, rewrite and pack it.
 #pragma once
 
 #include <functional>

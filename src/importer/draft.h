@@ -126,7 +126,7 @@ struct Draft {
   }
 };
 
-/// Who makes and who reads each value; rebuilt by each pass, kept up by it while it edits.
+/// The maker and the readers of each value; rebuilt by each pass, kept up by it while it edits.
 struct Uses {
   static constexpr std::size_t kNone = ~std::size_t{0};
   explicit Uses(const Draft& draft);
@@ -137,7 +137,7 @@ struct Uses {
   bool single_reader(ValueId value) const { return readers[value.index()].size() == 1 && !is_output[value.index()]; }
 };
 
-/// Removes dead nodes and those whose output nobody reads.
+/// Removes dead nodes and those whose output is not read.
 void compact(Draft& draft);
 
 }  // namespace sluice::importer

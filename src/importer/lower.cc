@@ -207,7 +207,7 @@ class Walk final : public BodyLowering {
     return stated->second == 0;
   }
 
-  /// As many inputs as `--dim NAME=COUNT` says, NAME.0 and so on, each of the shape that the items have.
+  /// Makes as many inputs as `--dim NAME=COUNT` says, NAME.0 and so on, each with the shape of the items.
   void add_sequence_input(const OnnxPort& port) {
     constexpr std::int64_t kMostItems = 1024;
     const std::string name(port.name);
@@ -429,7 +429,7 @@ class Walk final : public BodyLowering {
     if (is_list(draft_.value(value)))
       return report(ErrorCode::kUnsupported, "", "", "output `" + std::string(port.name) + "` is a sequence in a sequence");
     if (draft_.value(value).shape.element_count() == 0) {
-      // Nobody makes it and nobody reads it; only its shape and type are of interest.
+      // No node makes or reads it; only its shape and type are of interest.
       Value empty = draft_.value(value);
       empty.name = std::string(port.name);
       draft_.outputs.push_back({std::string(port.name), draft_.add_value(std::move(empty)), dtype_of(port.elem_type)});

@@ -151,7 +151,7 @@ struct OperatorEntry {
 /// All operators that `lower` takes, sorted by name. What folds only (Shape, Range, ...) stands in `fold.h`.
 std::span<const OperatorEntry> operator_table() noexcept;
 
-/// Those of other domains, by their full names, and those that ONNX has given up.
+/// Operators of other domains, by their full names, and deprecated ones of ONNX.
 std::span<const OperatorEntry> contrib_table() noexcept;
 
 /// MatMul: a dense layer where `b` is a constant matrix.

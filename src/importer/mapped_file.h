@@ -31,7 +31,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
-  /// Checks that the name still leads to the file that was mapped, and that nobody has changed it. Errors: kFileChanged; kIo.
+  /// Checks that the name still leads to the file that was mapped, and that it has not changed. Errors: kFileChanged; kIo.
   Status check_unchanged() const;
   bool is_at(const std::string& path) const;
 

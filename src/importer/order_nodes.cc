@@ -28,7 +28,7 @@ void add_body_reads(const OnnxNode& node, std::vector<std::string_view>& reads) 
   }
 }
 
-/// Who makes a value: a node by its number, or none of the nodes.
+/// The maker of a value: a node by its number, or none of the nodes.
 constexpr std::size_t kNoNode = ~std::size_t{0};
 using Makers = std::unordered_map<std::string_view, std::size_t>;
 

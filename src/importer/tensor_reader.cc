@@ -243,7 +243,7 @@ void TensorReader::locate(const Wire& wire, Constant& tensor) {
 void TensorReader::locate_bytes(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor) {
   const auto size_bytes = checked_mul(static_cast<std::uint64_t>(shape.element_count()), size_of(dtype));
   if (!size_bytes) refuse_malformed("a tensor's size overflows");
-  // Who reads the one and who the other would run two models.
+  // Readers of the one and of the other would run different models.
   const bool typed = !wire.loose.empty() || std::any_of(wire.packed.begin(), wire.packed.end(), [](auto run) { return !run.empty(); });
   if (typed && (wire.external || !wire.raw.empty())) refuse_malformed("its values stand in two places, in a typed field and beside it");
   if (wire.external && !wire.raw.empty()) refuse_malformed("its values stand in two places, in the file and outside");

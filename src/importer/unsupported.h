@@ -9,7 +9,7 @@ namespace sluice::importer {
 /// What to do instead of an operator whose kind we know; empty when there is nothing to say.
 std::string_view advice_for(std::string_view op) noexcept;
 
-/// For an operator of this full name ("NonZero", "com.microsoft::MoE").
+/// The advice for an operator of this full name ("NonZero", "com.microsoft::MoE").
 std::string unsupported_message(std::string_view op);
 
 }  // namespace sluice::importer

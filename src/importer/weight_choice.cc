@@ -108,7 +108,7 @@ Measured measure(const model::Weight& weight, const Recipe& recipe) {
   return measured;
 }
 
-/// Weights by name, for that is how they are told apart: of several that share one, what is worst for any.
+/// Weights by name, which identifies them: if several share a name, the worst figure of any.
 struct Weights {
   std::vector<std::string> names;
   std::vector<Measured> measured;

@@ -9,7 +9,7 @@ namespace sluice::kernels {
 
 /// weighted/: what multiplies by panels: convolutions and dense layers, ours, with Highway.
 std::span<const KernelDescriptor> weighted_kernels() noexcept;
-/// The same over sparse panels.
+/// The weighted kernels over sparse panels.
 std::span<const KernelDescriptor> sparse_kernels() noexcept;
 /// elementwise/: pooling, binary, unary, affine, softmax: what runs in bands and in place, with Highway.
 std::span<const KernelDescriptor> elementwise_kernels() noexcept;

@@ -11,7 +11,7 @@
 namespace sluice::kernels {
 namespace {
 
-/// In order of preference: a node takes the first kernel that supports it.
+/// The kernels in order of preference: a node takes the first one that supports it.
 std::array<std::span<const KernelDescriptor>, 7> families() noexcept {
   return {weighted_kernels(), sparse_kernels(),  elementwise_kernels(), transformer_kernels(),
           movement_kernels(), integer_kernels(), reference_kernels()};

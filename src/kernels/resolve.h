@@ -64,7 +64,7 @@ KernelEntry entry_for(Isa isa) noexcept {
   }
   return run_entry<kRun, kTable, Isa::kScalar>;
 }
-/// As `entry_for`, of code that is the same on every instruction set.
+/// Like `entry_for`, for code that is the same on every instruction set.
 template <auto kRun>
 KernelEntry entry_for_any(Isa) noexcept {
   return kRun;

@@ -13,7 +13,7 @@ inline constexpr std::uint16_t kFourBitGroup = 32;
 
 /// i8, scale kF32, no k_group: the largest magnitude of a lane becomes 127.
 void round_to_eight_bits(std::span<const float> values, std::byte* out) noexcept;
-/// u8, k_block 2, k_group 32, scale kF16.
+/// Writes the panel layout {u8, k_block 2, k_group 32, scale f16}.
 void round_to_four_bits(std::span<const float> values, std::byte* out) noexcept;
 
 }  // namespace sluice::kernels

@@ -1,4 +1,4 @@
-// Which instruction sets the weighted kernels are compiled for: scalar, AVX2, AVX-512 (AVX3) on x86-64; scalar and NEON on ARM.
+// The instruction sets for which the float kernels are compiled: scalar, AVX2, AVX-512 (AVX3) on x86-64; scalar and NEON on ARM.
 //
 // To be included before the first Highway header. The scalar target is always kept, so that SLUICE_ISA=scalar works on any build, and it
 // is Highway's one-lane target, not the emulated vectors, so that all compilers run the same scalar code.

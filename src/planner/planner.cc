@@ -34,7 +34,7 @@ Problem with_chains(const Problem& problem, const BandCutter& cutter, const std:
 /// session costs. Thoroughly where nothing fits otherwise, and where the least is asked for.
 enum class BandSearch : std::uint8_t { kQuick, kThorough };
 
-/// What does not depend on capacity.
+/// Data that do not depend on capacity.
 struct Problems {
   std::vector<NodeId> order;
   Problem whole;             // no bands
@@ -198,7 +198,7 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
   return regions;
 }
 
-/// Nodes that the search may look at: at least, and for each millisecond of a request's search (measured: about a thousand a millisecond).
+/// Nodes that the search may look at: a fixed number, and more for each millisecond of a request's search.
 std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
   if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 200'000 + request.search_ms * 4000;
   return 10'000 + request.search_ms * 200;

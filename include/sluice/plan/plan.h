@@ -59,7 +59,7 @@ struct Buffer {
   bool whole_period = false;     // lives always, across periods: resident weights, state, kept inputs
 };
 
-/// Where a tensor lies: a view of a buffer, with the meaning of core/tensor.h.
+/// The memory of a tensor: a view of a buffer, with the meaning of core/tensor.h.
 struct TensorPlacement {
   BufferId buffer;               // invalid: a constant (see its weight), what a subgraph captures, or a tensor that no step touches
   Bytes offset;                  // of row 0, pixel 0, channel 0 within the buffer
@@ -114,7 +114,8 @@ struct Step {
   ReductionRange reduction = kWholeReduction;  // products of each sum: all of them, or a part
 };
 
-/// Where a passing tensor goes: its blocks to the caller as they are made (an output), or to the scratch file, from which they come back.
+/// The destination of a passing tensor: its blocks go to the caller as they are made (an output), or to the scratch file, from which they
+/// come back.
 struct PassingTensor {
   TensorId tensor;
   bool spilled = false;

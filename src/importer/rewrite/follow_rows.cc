@@ -153,7 +153,7 @@ class Split {
     std::vector<DraftNode> nodes;
   };
 
-  /// Is it a dense layer of which attentions read slices of whole panels, and nobody else anything?
+  /// Whether it is a dense layer of which attentions read slices of whole panels, and nothing else reads it.
   bool parts_in_order(const std::vector<DraftNode>& nodes, std::size_t n) const {
     const DraftNode& dense = nodes[n];
     if (dense.op != OpKind::kDense || dense.numeric == model::NumericClass::kInt8 || dense.epilogue.has_residual ||

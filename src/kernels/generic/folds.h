@@ -10,7 +10,7 @@
 
 namespace sluice::kernels::generic {
 
-/// The greatest value and where it lies. What is no number is no greater than anything.
+/// The greatest value and where it lies. NaN is not greater than anything.
 template <class T>
 class Greatest {
  public:

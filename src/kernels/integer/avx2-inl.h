@@ -62,7 +62,7 @@ struct Avx2 {
   }
   static SLUICE_INLINE void store(Sums a, std::int32_t* to, int count) { _mm256_maskstore_epi32(to, first(count), a); }
 
-  /// Integers as packing takes them, which bounds them to 16 bits and then to u8. What is no number becomes the least.
+  /// Integers as packing takes them, which bounds them to 16 bits and then to u8. NaN becomes the least value.
   static SLUICE_INLINE Sums packable(Reals value) { return rounded_integers(_mm256_min_ps(_mm256_set1_ps(0x1p24f), value)); }
   static SLUICE_INLINE Sums packable(Sums sums, Reals multiplier) { return packable(times(reals(sums), multiplier)); }
 

@@ -56,7 +56,7 @@ struct Avx512 {
   static SLUICE_INLINE void correct(Correction&, const W&) {}
   static SLUICE_INLINE Sums corrected(Sums a, Correction) { return a; }
 
-  /// Integers as packing takes them, which bounds them to 16 bits and then to u8. What is no number becomes the least.
+  /// Integers as packing takes them, which bounds them to 16 bits and then to u8. NaN becomes the least value.
   static SLUICE_INLINE Sums packable(Reals value) {
     return _mm512_cvt_roundps_epi32(_mm512_min_ps(_mm512_set1_ps(0x1p24f), value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }

@@ -17,7 +17,7 @@ SLUICE_INLINE V::Sums to_integers(V::Reals value, const Range& range) {
 
 /// What will be rounded to u8 is divided by scales. The quotient is the correctly rounded one where `inverse` is the correctly rounded
 /// inverse of a divisor between 2^-60 and 2^60 and the value within 2^24 of them (Markstein); values beyond, which end at the bounds of u8,
-/// are brought there, other divisors divided by. What is no number stays so.
+/// are brought there, other divisors divided by. NaN stays NaN.
 struct Divisor {
   V::Reals divisor, inverse, least, most;
   bool far = false;

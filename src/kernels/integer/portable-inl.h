@@ -69,7 +69,7 @@ struct Portable {
   static SLUICE_INLINE PackedRange packed_range(const IntegerRange& range) {
     return {set_sum(range.zero), set_sum(range.low), set_sum(range.high)};
   }
-  /// Integers far enough from u8 that packing bounds them. What is no number becomes the least.
+  /// Integers far enough from u8 that packing bounds them. NaN becomes the least value.
   static SLUICE_INLINE Sums packable(Reals value) { return rounded_integers(at_most(at_least(value, set(-0x1p20f)), set(0x1p20f))); }
   static SLUICE_INLINE Sums packable(Sums sums, Reals multiplier) { return packable(reals(sums) * multiplier); }
   static SLUICE_INLINE Sums in_range(Sums sum, const PackedRange& range) {

@@ -17,7 +17,7 @@ inline float round_half_even(float value) noexcept {
 
 inline std::uint8_t to_u8(float value, const IntegerRange& range) noexcept {
   const auto least = static_cast<float>(range.low - range.zero), most = static_cast<float>(range.high - range.zero);
-  // In this order of operands what is no number gives `least`, as the vectors' maximum does.
+  // In this order of operands NaN gives `least`, as the vectors' maximum does.
   value = value > least ? value : least;
   value = value < most ? value : most;
   return static_cast<std::uint8_t>(static_cast<int>(round_half_even(value)) + range.zero);

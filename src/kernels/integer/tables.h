@@ -16,7 +16,7 @@ namespace sluice::kernels::integer {
 extern const TileTable kScalarTable;
 #if defined(__x86_64__)
 extern const TileTable kAvx2Table, kAvx2VnniTable, kAvx512Table, kAvx512VnniTable;
-/// Of CPUs that have VBMI beside AVX-512.
+/// The table for CPUs that have VBMI in addition to AVX-512.
 void look_up_with_vbmi(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out, std::int64_t n) noexcept;
 #elif defined(__aarch64__)
 extern const TileTable kNeonTable, kNeonDotTable;

@@ -91,7 +91,7 @@ HWY_INLINE V arc(V x) {
   return hn::IfThenElse(near, hn::Sub(quarter, hn::CopySign(y, x)), far_angle);
 }
 
-/// With t = exp(|x| / 2), for t * t may be infinite where half of it is not.
+/// Computes from t = exp(|x| / 2): exp(|x|) can overflow where half of it does not.
 template <Curve curve>
 HWY_INLINE V hyperbolic(V x) {
   const V magnitude = hn::Abs(x), half = constant(0.5f);

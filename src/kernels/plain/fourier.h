@@ -34,7 +34,7 @@ struct FourierPlan {
   const Complex* turns = nullptr;  // [length]: exp(-2 pi i k / length), conjugated for the inverse
 };
 
-/// Transforms kFourierLanes signals; `values` are [length][real, imaginary][lane]. Which of the two buffers holds the result is returned.
+/// Transforms kFourierLanes signals; `values` are [length][real, imaginary][lane]. Returns which of the two buffers holds the result.
 double* transform(const FourierPlan& plan, double* values, double* other, Isa isa) noexcept;
 
 std::uint64_t fourier_scratch(std::int64_t length) noexcept;

@@ -81,7 +81,7 @@ struct FloatRange {
   float low = 0, high = 0;
 };
 
-/// The least and the largest value, and zero, which must have a place of its own; what is no number is left out.
+/// The least and the largest value, and zero, which must be a value of the range; NaN is left out.
 FloatRange range_with_zero(const float* values, std::int64_t count) noexcept {
   using Four = float __attribute__((vector_size(16)));
   constexpr std::int64_t kFours = 4;  // side by side, so that none waits for the one before

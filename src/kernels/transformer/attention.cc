@@ -119,8 +119,8 @@ class HeadStep {
     clear_padding(keys.size());
   }
 
-  // Whole vectors of keys are multiplied. What another step left behind the last key would give scores that nobody reads, but bytes of
-  // integer layers are subnormal floats, and a product of those takes a hundred times as long.
+  // Whole vectors of keys are multiplied. Bytes that another step left after the last key would give scores that are not read, but bytes of
+  // integer layers are subnormal floats, whose products take a hundred times as long.
   void clear_padding(std::int64_t keys) const noexcept {
     const std::int64_t pitch = s_.turned_pitch(), end = std::min(pitch, ceil_div(keys, kKeyBlock) * kKeyBlock);
     for (std::int64_t k = 0; k < s_.depth; ++k) std::fill(room_.keys + k * pitch + keys, room_.keys + k * pitch + end, 0.0f);

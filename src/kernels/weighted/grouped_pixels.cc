@@ -50,7 +50,7 @@ void fill_row(const RowView& in, const Window& w, const StripArea& area, std::in
   movement::run(copy, isa);
 }
 
-/// A unit of the step: one panel, one area.
+/// A task of the step, run by one thread: one panel, one area.
 class Unit {
  public:
   Unit(const KernelCall& call, const StripPlan& plan, const Block& block, const OutArea& area, const std::int64_t* tap_offsets,

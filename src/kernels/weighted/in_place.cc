@@ -142,7 +142,8 @@ class Unit {
       for (std::int64_t k = 0; k < depth_; k += 16) __builtin_prefetch(pixels + k, 0, 2);
   }
 
-  /// Tiles count from `first_tile` where they fetch what is next. Returns how many there were.
+  /// `first_tile`: the number of this rectangle's first tile, which says what part of the next block it prefetches. Returns how many there
+  /// were.
   std::int64_t run_rectangle(const Rectangle& part, const NextPanels* next, std::int64_t first_tile) const noexcept {
     std::int64_t offsets[kMostTapsInPlace], weights[kMostTapsInPlace];
     const bool rows_are_runs = w_.dilation_w == 1 && in_.pixel_pitch == depth_ * kFloat;

@@ -89,7 +89,8 @@ HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b,
   }
 }
 
-/// kFetch: fetches its part of the next block, a line every few k. kHalf: no more than half of the last panel's lanes are outputs.
+/// kFetch: prefetches its share of the next block, one cache line every few k. kHalf: no more than half of the last panel's lanes are
+/// outputs.
 template <int kRows, int kPanels, bool kFetch = false, bool kHalf = false>
 HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   constexpr int kVectors = kPanels * kPanelVectors;

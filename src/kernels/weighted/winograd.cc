@@ -200,7 +200,7 @@ class Worker {
     return rows;
   }
 
-  /// Where the pixels of a square lie in a view. Those outside of the step are read and written in `dump`.
+  /// The positions of a square's pixels in a view. Those outside of the step are read and written in `dump`.
   template <class Float>
   void set_pixels(const RowView& view, const Square& square, std::int64_t channel, Float** pixels) const noexcept {
     const Window& w = conv_of(call_).window;

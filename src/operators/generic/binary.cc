@@ -16,7 +16,7 @@ constexpr Takes kNumbers{true, true}, kWhole{false, true}, kTruths{false, false,
 
 constexpr Takes kOrdered{true, true, false, true}, kComparable{true, true, true, true};
 
-/// Of u64 too, where the kernels have it: is_integer leaves it out.
+/// Also takes u64, if the kernels have it: is_integer leaves it out.
 constexpr bool is_whole(DType dtype) noexcept { return is_integer(dtype) || dtype == DType::kU64; }
 
 const Takes& taken_by(const PlainNode& node) noexcept { return *static_cast<const Takes*>(node.op().detail); }
