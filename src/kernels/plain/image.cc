@@ -1,4 +1,5 @@
 // Images of any number of axes, sampled at places that other values give.
+#include "sluice/core/interval.h"
 #include "sluice/operators/generic/image.h"
 
 #include "src/kernels/movement/loops.h"
