@@ -46,6 +46,24 @@ TEST_CASE("taps that lie far apart") {
   sweep_direct(p);
 }
 
+TEST_CASE("few outputs, whose lanes are pixels, of rows of every length") {
+  for (std::int64_t outputs = 1; outputs <= 9; ++outputs)
+    for (std::int64_t columns : {11, 12, 16, 17, 33, 100, 131}) {
+      Problem p = convolution(3, columns, 9, outputs, 3, 1 + columns % 2, 1);
+      p.images = 1 + outputs % 2;
+      p.bias = p.residual = outputs % 2 == 0;
+      sweep_direct(p);
+    }
+  Problem wide = convolution(1, 300, 130, 3, 3, 1, 1);  // several strips
+  wide.activation = {model::Function::kSilu};
+  sweep_direct(wide);
+}
+
+TEST_CASE("taps that lie so far apart that many meet padding") {
+  for (std::int64_t dilation : {4, 6, 11, 18})
+    for (std::int64_t outputs : {16, 24}) sweep_direct(convolution(33, 33, 20, outputs, 3, 1, dilation, 1, dilation));
+}
+
 TEST_CASE("asymmetric padding, more padding than kernel, one-dimensional kernels") {
   Problem p = convolution(6, 9, 4, 18, 3, 1, 0);
   p.conv.window.pad_top = 4;

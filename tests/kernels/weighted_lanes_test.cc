@@ -62,7 +62,8 @@ TEST_CASE("groups of fewer than sixteen outputs") {
 
 TEST_CASE("groups of few inputs and outputs with a single tap") {
   for (std::int64_t size = 1; size <= 10; ++size)
-    for (const auto& [outputs, depth] : {std::pair{1, 2}, {2, 2}, {2, 1}, {3, 3}, {4, 4}, {5, 3}, {8, 8}, {8, 2}, {8, 9}, {15, 16}})
+    for (const auto& [outputs, depth] :
+         {std::pair{1, 2}, {2, 2}, {2, 1}, {3, 3}, {4, 4}, {5, 3}, {8, 8}, {8, 2}, {8, 9}, {15, 16}, {8, 16}, {4, 8}, {3, 7}, {8, 17}})
       for (const std::int64_t groups : {2, 3, 9}) {
         Problem p = convolution(size, 11 - size, depth * groups, outputs * groups, 1, 1 + size % 2, 0, groups);
         p.images = 1 + size % 3;

@@ -64,14 +64,15 @@ HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int la
 inline constexpr int kPixelChains = HWY_TARGET == HWY_AVX3 ? 16 : 8;
 inline constexpr std::int64_t kMostPixels = kMostPixelTiles * std::int64_t{kMaxTileRows};
 
-/// kOutputs lanes of the panel from `lane` on, of `count` pixels: many vectors at once, the last ones alone.
-template <int kOutputs>
+/// kOutputs lanes of the panel from `lane` on, of `count` pixels: many vectors at once, then half as many, down to one.
+template <int kOutputs, int kVectors = std::min(kPixelChains / kOutputs, static_cast<int>(kMostPixels / kVectorLanes))>
 HWY_INLINE void sum_outputs(const PixelPlanes& planes, std::int64_t pixel, std::int64_t count, int lane, float* sums) {
-  constexpr int kMany = std::min(kPixelChains / kOutputs, static_cast<int>(kMostPixels / kVectorLanes));
   std::int64_t p = 0;
-  for (; count - p > (kMany - 1) * kVectorLanes; p += kMany * kVectorLanes)
-    sum_pixels<kMany, kOutputs>(planes, pixel + p, lane, sums + p * 16);
-  for (; p < count; p += kVectorLanes) sum_pixels<1, kOutputs>(planes, pixel + p, lane, sums + p * 16);
+  for (; count - p > (kVectors - 1) * kVectorLanes; p += kVectors * kVectorLanes)
+    sum_pixels<kVectors, kOutputs>(planes, pixel + p, lane, sums + p * 16);
+  if constexpr (kVectors > 1) {
+    if (p < count) sum_outputs<kOutputs, kVectors / 2>(planes, pixel + p, count - p, lane, sums + p * 16);
+  }
 }
 
 /// Tiles of pixels that lie behind each other, all but the last of them full, from all groups that meet in the panel.
@@ -83,7 +84,14 @@ void run_pixels(std::span<const PixelPlanes> groups, std::int64_t pixel, std::sp
   for (const PixelPlanes& planes : groups) {
     int lane = planes.first_lane;
     for (; lane + 4 <= planes.end_lane; lane += 4) sum_outputs<4>(planes, pixel, count, lane, sums);
-    for (; lane + 2 <= planes.end_lane; lane += 2) sum_outputs<2>(planes, pixel, count, lane, sums);
+    if (lane + 3 == planes.end_lane) {
+      sum_outputs<3>(planes, pixel, count, lane, sums);
+      continue;
+    }
+    if (lane + 2 <= planes.end_lane) {
+      sum_outputs<2>(planes, pixel, count, lane, sums);
+      lane += 2;
+    }
     if (lane < planes.end_lane) sum_outputs<1>(planes, pixel, count, lane, sums);
   }
   const float* from = sums;

@@ -1,5 +1,5 @@
-// Groups of fewer than 16 outputs with a single tap, whose inputs fill no more than a vector for each vector of lanes: as in all groups of
-// as many inputs as outputs. They are loaded once and spread to the lanes in registers.
+// Groups of fewer than 16 outputs with a single tap, whose inputs fill no more than two vectors for each vector of lanes: as in all groups
+// of up to twice as many inputs as outputs. They are loaded once and spread to the lanes in registers.
 #if defined(SLUICE_WEIGHTED_SPREAD_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_WEIGHTED_SPREAD_TILE_INL_H_
 #undef SLUICE_WEIGHTED_SPREAD_TILE_INL_H_
@@ -23,31 +23,42 @@ HWY_INLINE std::int64_t floats_of_lanes(const TileJob& job, const std::int32_t* 
   return sources[std::min(first + kVectorLanes, 16) - 1] - sources[first] + job.depth;
 }
 
-bool spreads_within_vectors(const TileJob& job, const std::int32_t* sources) {
-  for (int first = 0; first < 16; first += kVectorLanes)
-    if (floats_of_lanes(job, sources, first) > kVectorLanes) return false;
-  return true;
+/// The most vectors that the inputs of a vector's lanes fill.
+std::int64_t vectors_to_spread(const TileJob& job, const std::int32_t* sources) {
+  std::int64_t most = 0;
+  for (int first = 0; first < 16; first += kVectorLanes) most = std::max(most, floats_of_lanes(job, sources, first));
+  return (most + kVectorLanes - 1) / kVectorLanes;
 }
 
-template <int kRows>
+/// kInputs: the vectors that they fill, one or two.
+template <int kRows, int kInputs>
 HWY_NOINLINE void spread_tile(const TileRows& rows, const TileJob& job, const std::int32_t* sources) {
   const D d;
   const hn::RebindToSigned<D> whole;
+  const auto lanes_of_vector = hn::Set(whole, kVectorLanes - 1);
   V acc[kRows][kPanelVectors];
   clear(acc);
   HWY_UNROLL(16)
   for (int v = 0; v < kPanelVectors; ++v) {
     const int first = v * kVectorLanes, count = static_cast<int>(floats_of_lanes(job, sources, first));
-    V inputs[kRows];
+    V inputs[kRows][kInputs];
     HWY_UNROLL(16)
-    for (int m = 0; m < kRows; ++m) inputs[m] = load_lanes(rows.a[m] + sources[first], count);
+    for (int m = 0; m < kRows; ++m) {
+      HWY_UNROLL(2)
+      for (int i = 0; i < kInputs; ++i) inputs[m][i] = load_lanes(rows.a[m] + sources[first] + i * kVectorLanes, count - i * kVectorLanes);
+    }
     auto place = hn::Sub(hn::LoadU(whole, sources + first), hn::Set(whole, sources[first]));
     const float* HWY_RESTRICT b = job.panels + first;
     for (std::int64_t k = 0; k < job.depth; ++k, b += 16) {
       const V weights = hn::LoadU(d, b);
-      const auto lanes = hn::IndicesFromVec(d, place);
+      const auto lanes = hn::IndicesFromVec(d, hn::And(place, lanes_of_vector));
+      const auto behind = hn::RebindMask(d, hn::Gt(place, lanes_of_vector));
       HWY_UNROLL(16)
-      for (int m = 0; m < kRows; ++m) acc[m][v] = functions::fused(hn::TableLookupLanes(inputs[m], lanes), weights, acc[m][v]);
+      for (int m = 0; m < kRows; ++m) {
+        V input = hn::TableLookupLanes(inputs[m][0], lanes);
+        if constexpr (kInputs == 2) input = hn::IfThenElse(behind, hn::TableLookupLanes(inputs[m][1], lanes), input);
+        acc[m][v] = functions::fused(input, weights, acc[m][v]);
+      }
       place = hn::Add(place, hn::Set(whole, 1));
     }
   }
@@ -56,9 +67,9 @@ HWY_NOINLINE void spread_tile(const TileRows& rows, const TileJob& job, const st
 
 using SpreadTile = void (*)(const TileRows&, const TileJob&, const std::int32_t*);
 
-template <std::size_t... kRow>
+template <int kInputs, std::size_t... kRow>
 constexpr std::array<SpreadTile, sizeof...(kRow)> spread_tiles(std::index_sequence<kRow...>) {
-  return {spread_tile<static_cast<int>(kRow) + 1>...};
+  return {spread_tile<static_cast<int>(kRow) + 1, kInputs>...};
 }
 
 }  // namespace HWY_NAMESPACE

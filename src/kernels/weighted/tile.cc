@@ -394,9 +394,12 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
 }
 
 bool run_spread(const TileRows& rows, const TileJob& job, const std::int32_t* sources) noexcept {
-  if (!spreads_within_vectors(job, sources)) return false;
-  static constexpr auto kTiles = spread_tiles(std::make_index_sequence<kLaneRows>());
-  if (rows.count > 0) kTiles[static_cast<std::size_t>(rows.count - 1)](rows, job, sources);
+  constexpr std::int64_t kMost = HWY_TARGET == HWY_SCALAR ? 1 : 2;
+  const std::int64_t vectors = vectors_to_spread(job, sources);
+  if (vectors > kMost) return false;
+  static constexpr auto kOne = spread_tiles<1>(std::make_index_sequence<kLaneRows>());
+  static constexpr auto kTwo = spread_tiles<static_cast<int>(kMost)>(std::make_index_sequence<kLaneRows>());
+  if (rows.count > 0) (vectors <= 1 ? kOne : kTwo)[static_cast<std::size_t>(rows.count - 1)](rows, job, sources);
   return true;
 }
 
