@@ -14,23 +14,18 @@
 namespace sluice::importer {
 namespace {
 
-/// What ONNX calls a node.
+/// What ONNX calls nodes that are not of the long tail, as far as a decision here asks.
+struct OnnxName {
+  model::OpKind op;
+  std::string_view name;
+};
+constexpr OnnxName kOnnxNames[] = {{model::OpKind::kConv, "Conv"},      {model::OpKind::kConvTranspose, "ConvTranspose"},
+                                   {model::OpKind::kDense, "MatMul"},   {model::OpKind::kMatMul, "MatMul"},
+                                   {model::OpKind::kRecurrent, "LSTM"}, {model::OpKind::kEmbedding, "Gather"}};
+
 std::string_view onnx_name(const DraftNode& node) {
-  switch (node.op) {
-    case model::OpKind::kConv:
-      return "Conv";
-    case model::OpKind::kConvTranspose:
-      return "ConvTranspose";
-    case model::OpKind::kRecurrent:
-      return "LSTM";
-    case model::OpKind::kDense:
-    case model::OpKind::kMatMul:
-      return "MatMul";
-    case model::OpKind::kEmbedding:
-      return "Gather";
-    default:
-      break;
-  }
+  for (const OnnxName& known : kOnnxNames)
+    if (known.op == node.op) return known.name;
   const auto* attributes = std::get_if<model::PlainAttributes>(&node.attributes);
   const kernels::PlainOperator* op = attributes == nullptr ? nullptr : kernels::find_plain(attributes->op);
   return op == nullptr ? std::string_view() : op->name;
