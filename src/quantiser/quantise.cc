@@ -49,6 +49,7 @@ class Quantiser {
             Report& report)
       : editor_(std::move(editor)), out_path_(out_path), data_(data), options_(options), report_(report) {
     settings_ = {onnx_path, out_path, options.convert, &scratch_};
+    report_.corrected = options.correct_bias;
   }
 
   Status run() {
@@ -144,7 +145,7 @@ class Quantiser {
   IntegerGraph made_of(const std::vector<Unit>& units, Method method) const {
     Activations activations = activations_by(method);
     tie_ranges(editor_, units, activations);
-    return insert_integers(editor_, units, activations, options_.correct_bias);
+    return insert_integers(editor_, units, activations, report_.corrected);
   }
 
   /// By what alternatives are judged: outputs of floats; of a model that gives integers alone (an ArgMax at its end), the last layer's.
@@ -192,16 +193,24 @@ class Quantiser {
 
   Status choose_method() {
     report_.method = options_.method;
-    const bool alternatives = options_.method == Method::kAuto || (options_.equalise && has_depthwise(editor_, units_));
-    if (!alternatives) return {};
-    SLUICE_ASSIGN_OR_RETURN(const Choice best, best_method());
+    const bool equalises = options_.equalise && has_depthwise(editor_, units_), chooses = options_.method == Method::kAuto;
+    if (!chooses && !equalises) return {};
+    SLUICE_ASSIGN_OR_RETURN(Choice best, best_method());
     report_.method = best.method;
-    if (!options_.equalise || !has_depthwise(editor_, units_)) return {};
-    return try_equalised(best);
+    if (equalises) SLUICE_RETURN_IF_ERROR(try_equalised(best));
+    return chooses && options_.correct_bias ? try_biases_as_they_are(best) : Status{};
+  }
+
+  /// What mean errors leave may make more noise behind them than they did.
+  Status try_biases_as_they_are(const Choice& best) {
+    report_.corrected = false;
+    SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(find_units(editor_, kept_), best.method), "comparing methods"));
+    report_.corrected = noise <= best.noise_db;
+    return {};
   }
 
   /// The equalised graph, where it makes less noise.
-  Status try_equalised(const Choice& before) {
+  Status try_equalised(Choice& best) {
     std::map<std::string_view, std::vector<float>> largest;
     for (const auto& [name, seen] : seen_)
       if (!seen.most.empty()) largest[name] = seen.most;
@@ -215,9 +224,10 @@ class Quantiser {
     std::map<std::string_view, Seen> seen = std::exchange(seen_, {});
     SLUICE_RETURN_IF_ERROR(see());
     SLUICE_ASSIGN_OR_RETURN(const Choice after, best_method());
-    if (after.noise_db > before.noise_db) {
+    if (after.noise_db > best.noise_db) {
       report_.equalised = count;
       report_.method = after.method;
+      best = after;
       return {};
     }
     std::swap(editor_, equal);

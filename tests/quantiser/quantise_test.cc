@@ -192,6 +192,33 @@ TEST_CASE("a bias takes back what rounding the weights adds on average") {
   CHECK(corrected > 6 + quantised(folder, b, "r.onnx", data, options).report.outputs[0].noise_db);
 }
 
+TEST_CASE("auto corrects biases where that makes less noise, and says so") {
+  bool either[2] = {false, false};
+  for (std::int64_t seed = 0; seed < 6; ++seed) {
+    const TemporaryFolder folder;
+    Floats first(64 * 8), second(8 * 4);
+    for (std::size_t i = 0; i < first.size(); ++i)
+      first[i] = i % 64 == 0 ? 12.7f : static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 11) % 101) * 0.003f;
+    for (std::size_t i = 0; i < second.size(); ++i)
+      second[i] = static_cast<float>((i * 53 + static_cast<std::size_t>(seed) * 29) % 97) * 0.02f - 1.0f;
+    OnnxBuilder b(13);
+    b.input("x", {1, 64}).initializer(tensor("w0", {8, 64}, first)).initializer(tensor("w1", {4, 8}, second));
+    b.node("Gemm", {"x", "w0"}, {"h"}, {attribute("transB", std::int64_t{1})}).node("Tanh", {"h"}, {"t"});
+    b.node("Gemm", {"t", "w1"}, {"y"}, {attribute("transB", std::int64_t{1})}).output("y");
+    const quantiser::Data data = items(4, 64, 1.5f);
+    quantiser::Options options;
+    const Outcome chosen = quantised(folder, b, "q.onnx", data, options);
+    REQUIRE(chosen.status);
+    either[chosen.report.corrected] = true;
+    options.method = chosen.report.method;
+    options.correct_bias = !chosen.report.corrected;
+    const Outcome other = quantised(folder, b, "r.onnx", data, options);
+    CHECK(other.report.corrected == options.correct_bias);
+    CHECK(other.report.outputs[0].noise_db <= chosen.report.outputs[0].noise_db);
+  }
+  CHECK(either[true]);
+}
+
 TEST_CASE("channels of a depthwise net get like ranges") {
   const TemporaryFolder folder;
   // Channels of the tensor between differ by a factor of 200, and the depthwise layer makes up for it.

@@ -36,12 +36,12 @@ struct Data {
 struct Options {
   importer::ConvertOptions convert;  // dimensions and bounds; all of it for a model file
   Method method = Method::kAuto;
-  double percentile = 99.99;        // kPercentile keeps so much
-  std::size_t keep_f32 = 0;         // so many layers, those that hurt most, stay as they are
-  bool equalise = true;             // of nets with depthwise layers: channels of a tensor get like ranges, where that makes less noise
-  bool correct_bias = true;         // a layer's mean error, which rounded weights cause, is taken from its bias
+  double percentile = 99.99;  // kPercentile keeps so much
+  std::size_t keep_f32 = 0;   // so many layers, those that hurt most, stay as they are
+  bool equalise = true;       // of nets with depthwise layers: channels of a tensor get like ranges, where that makes less noise
+  bool correct_bias = true;   // a layer's mean error, which rounded weights cause, is taken from its bias; kAuto: if that makes less noise
   Bytes tensor_memory{256u << 20};  // of observed tensors that lie in the arena at once
-  std::size_t trial_items = 16;     // items with which alternatives are compared
+  std::size_t trial_items = 32;     // items with which alternatives are compared
   std::function<void(std::string_view stage, std::size_t done, std::size_t all)> progress;
 };
 
@@ -65,6 +65,7 @@ struct Report {
   std::vector<importer::Problem> problems;  // empty on success
   Method method = Method::kAuto;            // that was taken
   std::size_t items = 0;
+  bool corrected = true;             // biases take back mean errors
   std::size_t equalised = 0;         // tensors whose channels got similar ranges
   std::vector<Layer> layers;         // in the order of the graph
   std::vector<OutputNoise> outputs;  // the float outputs; if there are none, the last layer's

@@ -61,6 +61,7 @@ Json json_of(const CommandLine& line, const Report& report, int status) {
           {"status", status},
           {"method", name_of(report.method)},
           {"items", report.items},
+          {"bias_corrected", report.corrected},
           {"equalised", report.equalised},
           {"layers", layers},
           {"outputs", outputs},
@@ -95,8 +96,8 @@ void print_as_text(const CommandLine& line, const Report& report) {
   const auto quantised = std::count_if(report.layers.begin(), report.layers.end(), [](const Layer& layer) { return layer.quantised; });
   fmt::print("{}: {} of {} layers in integers, {} of weights where there were {}\n", line.output, quantised, report.layers.size(),
              format_bytes(report.weights_after), format_bytes(report.weights_before));
-  fmt::print("  ranges by {}, {} item{} of data, channels of {} tensors equalised\n\n", name_of(report.method), report.items,
-             report.items == 1 ? "" : "s", report.equalised);
+  fmt::print("  ranges by {}, {} item{} of data, biases {}, channels of {} tensors equalised\n\n", name_of(report.method), report.items,
+             report.items == 1 ? "" : "s", report.corrected ? "corrected" : "as they were", report.equalised);
   print_layers(line, report);
   for (const quantiser::OutputNoise& output : report.outputs)
     fmt::print("  output {}: {} dB\n", output.name, text_of_decibels(output.noise_db));
