@@ -281,7 +281,8 @@ TEST_CASE("G4: the weights of a node") {
 TEST_CASE("G2, G4: integers") {
   const Break breaks[] = {
       {"floats in the class int8", [](Graph& g) { g.nodes[kStem].numeric = NumericClass::kInt8; }, "number of weights"},
-      {"an operator that is none of integers", [](Graph& g) { g.nodes[kSoftmaxNode].numeric = NumericClass::kInt8; }, "not one of this"},
+      {"an operator that is none of integers", [](Graph& g) { g.nodes[kSoftmaxNode].numeric = NumericClass::kInt8; },
+       "a softmax of integers has its attributes"},
       {"a border of another class", [](Graph& g) { g.nodes[kQuantizeNode].numeric = NumericClass::kExact; }, "not one of this"},
       {"i8 activations",
        [](Graph& g) {

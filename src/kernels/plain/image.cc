@@ -1,7 +1,7 @@
 // Images of any number of axes, sampled at places that other values give.
-#include "sluice/core/interval.h"
 #include "sluice/operators/generic/image.h"
 
+#include "sluice/core/interval.h"
 #include "src/kernels/movement/loops.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"

@@ -20,7 +20,7 @@
 
 namespace sluice::planner {
 
-/// What the subgraphs that a node runs ask of its step (planner/order/bodies.h).
+/// What the subgraphs that a node runs need of its step (src/planner/planner.cc).
 struct BodyNeed {
   std::uint64_t arena = 0;   // of the largest plan, where the step holds all their weights
   std::uint64_t window = 0;  // beyond it, where their plans read what may stream: at least; 0: nothing may
