@@ -1,6 +1,7 @@
 #include "src/executor/bind.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -122,13 +123,17 @@ class Binder {
       return refuse(node, "the plan has no room for the subgraphs that it runs");
     auto bodies = std::make_shared<BodyStep>(pool_);
     const std::uint64_t workspace = plan_.buffer(step.workspace).offset.count();
+    std::map<WeightId, const std::byte*> held;
+    for (const plan::WeightOperand& operand : std::span(plan_.operands).subspan(step.first_operand, step.operand_count))
+      held.try_emplace(operand.weight, operand.load.valid() ? weight_address(operand) : lies_outside(operand.weight));
     for (std::uint32_t i = 0; i < node.subgraph_count; ++i) {
       const plan::Plan& sub = plan_.subplans[node.first_subgraph + i];
       model::Body body = model::body_of(graph_, node, node.first_subgraph + i);
       BoundOutside outside{std::vector<std::size_t>(body.graph.tensors.size(), BoundOutside::kInside),
                            std::vector<const std::byte*>(body.weights.size(), nullptr)};
       for (std::size_t c = 0; c < body.count_captures(); ++c) outside.tensors[body.captured(c).index()] = body.captures[c];
-      for (std::size_t w = 0; w < body.weights.size(); ++w) outside.weights[w] = held_address(step, body.weights[w]);
+      for (std::size_t w = 0; w < body.weights.size(); ++w)
+        if (const auto found = held.find(body.weights[w]); found != held.end()) outside.weights[w] = found->second;
       std::byte* const arena = arena_ + align_up(workspace, sub.loads.empty() ? 64 : sub.block);
       SLUICE_RETURN_IF_ERROR(bodies->add(std::move(body), sub, arena, context_.find_kernel, outside));
     }

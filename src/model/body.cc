@@ -1,7 +1,7 @@
 #include "sluice/model/body.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <string>
 
 namespace sluice::model {
@@ -9,14 +9,11 @@ namespace {
 
 class BodyMaker {
  public:
-  BodyMaker(const Graph& graph, const Node& node, std::size_t s)
-      : graph_(graph), node_(node), subgraph_(graph.subgraphs[s]), number_(graph.weights.size()) {}
+  BodyMaker(const Graph& graph, const Node& node, std::size_t s) : graph_(graph), node_(node), subgraph_(graph.subgraphs[s]) {}
 
   Body make() {
     Graph& to = body_.graph;
     to.name = subgraph_.name;
-    to.quantisations = graph_.quantisations;
-    to.codes = graph_.codes;
     to.tensors = subgraph_.tensors;
     to.nodes = subgraph_.nodes;
     copy_subgraphs();
@@ -49,19 +46,32 @@ class BodyMaker {
   }
 
   void renumber(std::vector<Tensor>& tensors, std::vector<Node>& nodes) {
-    for (Tensor& tensor : tensors)
+    for (Tensor& tensor : tensors) {
       if (tensor.weight.valid()) tensor.weight = here(tensor.weight);
-    for (Node& node : nodes)
+      tensor.quantisation = quantisation(tensor.quantisation);
+    }
+    for (Node& node : nodes) {
       for (WeightId& weight : node.weights) weight = here(weight);
+      node.quantisation = quantisation(node.quantisation);
+    }
+  }
+
+  /// Those that are used, so that all bodies of a file together are no larger than it is. Scales that are weights no kernel of ours reads.
+  std::uint32_t quantisation(std::uint32_t outside) {
+    if (outside == kNoQuantisation) return outside;
+    std::vector<Quantisation>& to = body_.graph.quantisations;
+    const auto [found, is_new] = quantisations_.try_emplace(outside, static_cast<std::uint32_t>(to.size()));
+    if (is_new) {
+      to.push_back(graph_.quantisations[outside]);
+      to.back().scale_weight = to.back().zero_weight = {};
+    }
+    return found->second;
   }
 
   WeightId here(WeightId outside) {
-    WeightId& number = number_[outside.index()];
-    if (!number.valid()) {
-      number = WeightId(body_.weights.size());
-      body_.weights.push_back(outside);
-    }
-    return number;
+    const auto [found, is_new] = numbers_.try_emplace(outside, WeightId(body_.weights.size()));
+    if (is_new) body_.weights.push_back(outside);
+    return found->second;
   }
 
   void add_ports() {
@@ -87,7 +97,17 @@ class BodyMaker {
   /// In the order of the file, so that weights take their stretches in turn (G5).
   void copy_weights() {
     std::vector<Weight>& to = body_.graph.weights;
-    for (const WeightId id : body_.weights) to.push_back(graph_.weight(id));
+    std::map<std::uint32_t, std::uint32_t> codes;
+    for (const WeightId id : body_.weights) {
+      Weight weight = graph_.weight(id);
+      weight.quantisation = quantisation(weight.quantisation);
+      if (weight.code != kNoCode && weight.code < graph_.codes.size()) {
+        const auto [found, is_new] = codes.try_emplace(weight.code, static_cast<std::uint32_t>(body_.graph.codes.size()));
+        if (is_new) body_.graph.codes.push_back(graph_.codes[weight.code]);
+        weight.code = found->second;
+      }
+      to.push_back(std::move(weight));
+    }
     std::vector<std::size_t> order(to.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return to[a].first_stretch < to[b].first_stretch; });
@@ -106,7 +126,8 @@ class BodyMaker {
   const Node& node_;
   const Subgraph& subgraph_;
   Body body_;
-  std::vector<WeightId> number_;  // here, by weight of the graph around
+  std::map<WeightId, WeightId> numbers_;                  // here, by weight of the graph around
+  std::map<std::uint32_t, std::uint32_t> quantisations_;  // likewise
   std::vector<const Subgraph*> runs_;
 };
 

@@ -1,23 +1,22 @@
 #include "sluice/model/graph.h"
 
-#include <algorithm>
+#include <set>
 
 namespace sluice::model {
 
 namespace {
 
-/// What the nodes of a node's subgraphs read, as far as it is not in `out` from `first` on.
-void weights_of_subgraphs(const Graph& graph, const Node& node, std::size_t first, std::vector<WeightId>& out) {
+/// What the nodes of a node's subgraphs read, as far as it has not been `seen`.
+void weights_of_subgraphs(const Graph& graph, const Node& node, std::set<WeightId>& seen, std::vector<WeightId>& out) {
   const auto add = [&](WeightId weight) {
-    if (weight.valid() && std::find(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), weight) == out.end())
-      out.push_back(weight);
+    if (weight.valid() && seen.insert(weight).second) out.push_back(weight);
   };
   for (std::uint32_t i = 0; i < node.subgraph_count; ++i) {
     const Subgraph& subgraph = graph.subgraphs[node.first_subgraph + i];
     for (const Node& inner : subgraph.nodes) {
       for (const WeightId weight : inner.weights) add(weight);
       for (const TensorId id : inner.inputs) add(subgraph.tensors[id.index()].weight);
-      weights_of_subgraphs(graph, inner, first, out);
+      weights_of_subgraphs(graph, inner, seen, out);
     }
   }
 }
@@ -27,14 +26,17 @@ void weights_of_subgraphs(const Graph& graph, const Node& node, std::size_t firs
 std::size_t count_own_weights(const Graph& graph, const Node& node) {
   if (node.subgraph_count == 0) return node.weights.size();
   std::vector<WeightId> weights = node.weights;
-  weights_of_subgraphs(graph, node, 0, weights);
+  std::set<WeightId> seen(weights.begin(), weights.end());
+  weights_of_subgraphs(graph, node, seen, weights);
   return weights.size();
 }
 
 void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>& out) {
-  const std::size_t first = out.size();
   out.insert(out.end(), node.weights.begin(), node.weights.end());
-  if (node.subgraph_count > 0) weights_of_subgraphs(graph, node, first, out);
+  if (node.subgraph_count > 0) {
+    std::set<WeightId> seen(node.weights.begin(), node.weights.end());
+    weights_of_subgraphs(graph, node, seen, out);
+  }
   for (const TensorId id : node.inputs) {
     const WeightId weight = graph.tensor(id).weight;
     if (weight.valid()) out.push_back(weight);

@@ -1,5 +1,5 @@
 // (I0) (I3) (I5): the plans of subgraphs. Each is judged as the plan of the graph that it is; here, that it fits the step that runs it.
-#include <algorithm>
+#include <map>
 #include <span>
 
 #include "sluice/model/body.h"
@@ -65,12 +65,13 @@ class SubplanVerifier {
   Outside held_by(const Step& step, const model::Body& body) const {
     Outside outside{std::vector<bool>(body.graph.tensors.size(), false), std::vector<bool>(body.weights.size(), false)};
     for (std::size_t i = 0; i < body.count_captures(); ++i) outside.tensors[body.captured(i).index()] = true;
-    const auto operands = std::span(plan_.operands).subspan(step.first_operand, step.operand_count);
+    std::map<WeightId, LoadId> loads;  // of several operands of a weight the first, as whoever binds them takes it
+    for (const WeightOperand& operand : std::span(plan_.operands).subspan(step.first_operand, step.operand_count))
+      loads.try_emplace(operand.weight, operand.load);
     for (std::size_t w = 0; w < body.weights.size(); ++w) {
-      const auto found =
-          std::find_if(operands.begin(), operands.end(), [&](const WeightOperand& operand) { return operand.weight == body.weights[w]; });
-      if (found == operands.end()) continue;
-      outside.weights[w] = found->load.valid() || (context_.outside != nullptr && context_.outside->weights[found->weight.index()]);
+      const auto found = loads.find(body.weights[w]);
+      if (found == loads.end()) continue;
+      outside.weights[w] = found->second.valid() || (context_.outside != nullptr && context_.outside->weights[found->first.index()]);
     }
     return outside;
   }

@@ -1,5 +1,6 @@
 #include "sluice/planner/planner.h"
 
+#include <map>
 #include <span>
 
 #include "sluice/kernels/kernel.h"
@@ -134,13 +135,15 @@ Status add_subplans(const model::Graph& graph, const profiler::DeviceProfile& pr
   plan.subplans.resize(graph.subgraphs.size());
   for (const plan::Step& step : plan.steps) {
     const model::Node& node = graph.node(step.node);
-    const auto operands = std::span(plan.operands).subspan(step.first_operand, step.operand_count);
+    if (node.subgraph_count == 0) continue;
+    std::map<WeightId, bool> held;
+    for (const plan::WeightOperand& o : std::span(plan.operands).subspan(step.first_operand, step.operand_count))
+      held.try_emplace(o.weight, o.load.valid() || kernels.held_outside(o.weight));
     for (std::uint32_t i = 0; i < node.subgraph_count; ++i) {
       const model::Body body = model::body_of(graph, node, node.first_subgraph + i);
       const plan::Outside outside = outside_of(body, [&](std::size_t w) {
-        const auto found =
-            std::find_if(operands.begin(), operands.end(), [&](const plan::WeightOperand& o) { return o.weight == body.weights[w]; });
-        return found != operands.end() && (found->load.valid() || kernels.held_outside(found->weight));
+        const auto found = held.find(body.weights[w]);
+        return found != held.end() && found->second;
       });
       const bool loads = std::find(outside.weights.begin(), outside.weights.end(), false) != outside.weights.end();
       const plan::Buffer& workspace = plan.buffer(step.workspace);
