@@ -29,12 +29,16 @@ inline Interval<std::int64_t> taken_by(const Windows& w, std::int64_t k) noexcep
   return taken_by(w, static_cast<std::size_t>(w.axes - 1), k);
 }
 
+/// The taps along one axis whose places are from 0 to before `end`, where the first tap is at `first`.
+inline Interval<std::int64_t> taps_before(const Windows& w, std::size_t a, std::int64_t first, std::int64_t end) noexcept {
+  return {first >= 0 ? 0 : std::min(w.kernel[a], steps_to(-first, w.dilation[a])),
+          first >= end ? 0 : std::min(w.kernel[a], steps_to(end - first, w.dilation[a]))};
+}
+
 /// Along one axis: how many taps of output `at` lie inside the input, or inside what is padded too.
 inline std::int64_t terms_along(const Windows& w, std::size_t a, std::int64_t at, bool padding) noexcept {
-  const std::int64_t first = at * w.stride[a] - w.before[a], end = w.in[a] + (padding ? w.after[a] : 0);
-  const std::int64_t before = padding || first >= 0 ? 0 : std::min(w.kernel[a], steps_to(-first, w.dilation[a]));
-  const std::int64_t inside = first >= end ? 0 : std::min(w.kernel[a], steps_to(end - first, w.dilation[a]));
-  return std::max<std::int64_t>(inside - before, 0);
+  const auto taps = taps_before(w, a, at * w.stride[a] - w.before[a], w.in[a] + (padding ? w.after[a] : 0));
+  return std::max<std::int64_t>(taps.end - (padding ? 0 : taps.begin), 0);
 }
 
 /// The rows of the input that the taps of one row of outputs meet, row of outputs after row of outputs.
@@ -87,10 +91,8 @@ class RowsOfTaps {
  private:
   /// The taps of output at_[a] that lie inside.
   void find(std::size_t a) noexcept {
-    const std::int64_t dilation = outer_.dilation[a], kernel = outer_.kernel[a];
     first_[a] = at_[a] * outer_.stride[a] - outer_.before[a];
-    taps_[a].begin = first_[a] >= 0 ? 0 : std::min(kernel, steps_to(-first_[a], dilation));
-    taps_[a].end = first_[a] >= outer_.in[a] ? 0 : std::min(kernel, steps_to(outer_.in[a] - first_[a], dilation));
+    taps_[a] = taps_before(outer_, a, first_[a], outer_.in[a]);
   }
   void begin_row() noexcept {
     left_ = 1;
