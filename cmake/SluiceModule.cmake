@@ -30,9 +30,23 @@ function(sluice_module name)
   endif()
 endfunction()
 
-# Compiles the target's sources by eights: what they include is most of what they cost. Names within files must differ, then.
+# Compiles the target's sources together, up to 16 at once: what they include is most of what they cost. Names within files must differ,
+# then. Each function keeps a section of its own, so that programs can leave out what they do not call. A trimmed build goes without: it is
+# made for size, not often.
 function(sluice_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${SLUICE_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 8)
+  if(SLUICE_UNITY_BUILD AND NOT SLUICE_TRIM)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  endif()
+endfunction()
+
+# The same for these sources of a target that names its groups itself: `sluice_unity_groups(target)`, then one call for each group.
+function(sluice_unity_groups target)
+  sluice_unity(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+function(sluice_together target group)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
 endfunction()
 
 # Warnings and sanitizers for one of our own targets; never PUBLIC.

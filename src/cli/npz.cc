@@ -31,7 +31,7 @@ std::uint32_t number_at(std::span<const std::byte> data, std::size_t at, std::si
   return value;
 }
 
-struct Entry {
+struct ArchiveEntry {
   std::string name;
   std::uint32_t flags = 0, method = 0;
   std::uint64_t stored_bytes = 0, bytes = 0, local_offset = 0;
@@ -44,9 +44,9 @@ class Archive {
     read_directory();
   }
 
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<ArchiveEntry>& entries() const { return entries_; }
 
-  std::vector<std::byte> read(const Entry& entry) const {
+  std::vector<std::byte> read(const ArchiveEntry& entry) const {
     if ((entry.flags & 1u) != 0) raise(make_error(ErrorCode::kUnsupported, path_, "the archive is encrypted"));
     if (entry.method != kStored && entry.method != kDeflated)
       raise(make_error(ErrorCode::kUnsupported, path_, "an array is compressed in another way than numpy's"));
@@ -86,7 +86,7 @@ class Archive {
     const std::size_t name_bytes = number_at(directory, place + 28, 2);
     const std::size_t next = place + kEntryBytes + name_bytes + number_at(directory, place + 30, 2) + number_at(directory, place + 32, 2);
     if (next > directory.size()) damaged();
-    Entry entry;
+    ArchiveEntry entry;
     entry.name.assign(reinterpret_cast<const char*>(directory.data() + place + kEntryBytes), name_bytes);
     entry.flags = number_at(directory, place + 8, 2);
     entry.method = number_at(directory, place + 10, 2);
@@ -101,7 +101,7 @@ class Archive {
   }
 
   /// The bytes follow a second header, whose name and extra field may be of other lengths than the directory's.
-  std::uint64_t data_offset(const Entry& entry) const {
+  std::uint64_t data_offset(const ArchiveEntry& entry) const {
     const std::vector<std::byte> local = bytes_at(entry.local_offset, kLocalBytes);
     if (number_at(local, 0, 4) != kLocalSignature) damaged();
     return entry.local_offset + kLocalBytes + number_at(local, 26, 2) + number_at(local, 28, 2);
@@ -122,7 +122,7 @@ class Archive {
   const std::string& path_;
   FileDescriptor file_;
   std::uint64_t size_;
-  std::vector<Entry> entries_;
+  std::vector<ArchiveEntry> entries_;
 };
 
 constexpr std::string_view kSuffix = ".npy";
@@ -134,14 +134,14 @@ bool is_npz_name(std::string_view path) { return path.ends_with(".npz"); }
 std::vector<std::string> npz_members(const std::string& path) {
   std::vector<std::string> names;
   const Archive archive(path);
-  for (const Entry& entry : archive.entries())
+  for (const ArchiveEntry& entry : archive.entries())
     if (entry.name.ends_with(kSuffix)) names.push_back(entry.name.substr(0, entry.name.size() - kSuffix.size()));
   return names;
 }
 
 HostTensor read_npz(const std::string& path, const std::string& member) {
   const Archive archive(path);
-  for (const Entry& entry : archive.entries())
+  for (const ArchiveEntry& entry : archive.entries())
     if (entry.name == member + std::string(kSuffix)) return parse_npy(archive.read(entry), fmt::format("{} ({})", path, member));
   throw Failure(ErrorCode::kInvalidArgument, fmt::format("{}: holds no array '{}'", path, member));
 }

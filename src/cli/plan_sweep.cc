@@ -19,7 +19,7 @@ using planner::Policy;
 constexpr int kPoints = 10;
 constexpr double kComfortable = 1.05;  // of the fastest: more memory than that budget buys little
 
-struct Point {
+struct SweepPoint {
   Bytes budget;
   plan::Plan plan;
   double planning_ms = 0;
@@ -36,7 +36,7 @@ std::optional<double> predicted_by(const Model& model, SessionOptions options, P
   return predicted_ms(planned->plan);
 }
 
-Point plan_point(const Model& model, SessionOptions options, Bytes budget) {
+SweepPoint plan_point(const Model& model, SessionOptions options, Bytes budget) {
   options.budget = budget;
   const Clock::time_point start = Clock::now();
   PlannedBudget planned = unwrap(plan_session(model, options));
@@ -45,13 +45,13 @@ Point plan_point(const Model& model, SessionOptions options, Bytes budget) {
           predicted_by(model, options, Policy::kFlexnn)};
 }
 
-std::vector<Point> sweep(const Model& model, SessionOptions options) {
+std::vector<SweepPoint> sweep(const Model& model, SessionOptions options) {
   const Bytes smallest = unwrap(minimum_budget(model, options));
   options.tuning.policy = Policy::kResident;
   const Bytes largest = std::max(smallest, unwrap(minimum_budget(model, options)));
   options.tuning.policy = Policy::kSluice;
   const double ratio = static_cast<double>(largest.count()) / static_cast<double>(smallest.count());
-  std::vector<Point> points;
+  std::vector<SweepPoint> points;
   for (int i = 0; i < kPoints; ++i) {
     const double scale = std::pow(ratio, static_cast<double>(i) / (kPoints - 1));
     const auto bytes = static_cast<std::uint64_t>(static_cast<double>(smallest.count()) * scale);
@@ -62,17 +62,17 @@ std::vector<Point> sweep(const Model& model, SessionOptions options) {
 }
 
 /// The smallest budget of the curve that is nearly as fast as the largest.
-Bytes comfortable_budget(const std::vector<Point>& points) {
-  for (const Point& point : points)
+Bytes comfortable_budget(const std::vector<SweepPoint>& points) {
+  for (const SweepPoint& point : points)
     if (predicted_ms(point.plan) <= kComfortable * predicted_ms(points.back().plan)) return point.budget;
   return points.back().budget;
 }
 
 Json json_of(const std::optional<double>& ms) { return ms ? Json(*ms) : Json(); }
 
-void print_as_json(const std::vector<Point>& points) {
+void print_as_json(const std::vector<SweepPoint>& points) {
   Json curve = Json::array();
-  for (const Point& point : points) {
+  for (const SweepPoint& point : points) {
     const plan::Plan& plan = point.plan;
     curve.push_back({{"budget_bytes", point.budget.count()},
                      {"arena_bytes", plan.arena_bytes.count()},
@@ -95,11 +95,11 @@ void print_as_json(const std::vector<Point>& points) {
 
 std::string text_of(const std::optional<double>& ms) { return ms ? fmt::format("{:.1f}", *ms) : "none"; }
 
-void print_as_text(const std::vector<Point>& points) {
+void print_as_text(const std::vector<SweepPoint>& points) {
   fmt::print("{}\n\n", points.front().plan.repeat ? "repeated runs" : "one cold run; --repeat for a program that runs many times");
   fmt::print("{:>12}{:>12}{:>12}{:>12}{:>10}{:>10}{:>12}{:>10}{:>10}\n", "budget", "arena", "resident", "streamed", "ms", "bound",
              "on demand", "flexnn", "planning");
-  for (const Point& point : points) {
+  for (const SweepPoint& point : points) {
     const plan::Plan& plan = point.plan;
     fmt::print("{:>12}{:>12}{:>12}{:>12}{:>10.1f}{:>10.1f}{:>12}{:>10}{:>10.1f}\n", rounded_up(point.budget.count()),
                format_bytes(plan.arena_bytes), format_bytes(plan.resident_bytes), format_bytes(plan.streamed_bytes), predicted_ms(plan),
@@ -112,7 +112,7 @@ void print_as_text(const std::vector<Point>& points) {
 }  // namespace
 
 void print_sweep(const Model& model, const SessionOptions& options, bool json) {
-  const std::vector<Point> points = sweep(model, options);
+  const std::vector<SweepPoint> points = sweep(model, options);
   if (json)
     print_as_json(points);
   else

@@ -9,8 +9,6 @@
 namespace sluice::engine {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
 using ByteRange = Interval<std::uint64_t>;
 
 /// What all plans of one model ask of the place where it keeps its weights.
@@ -23,7 +21,7 @@ struct ModelNeeds {
 std::vector<ModelNeeds> needs_of_models(std::span<const PlanToPlace> plans, std::uint64_t end) {
   std::vector<ModelNeeds> needs;
   for (const PlanToPlace& plan : plans) {
-    const std::uint64_t highest = align_down(end - plan.parts.bytes(), kPage);
+    const std::uint64_t highest = align_down(end - plan.parts.bytes(), kArenaPage);
     const auto known = std::find_if(needs.begin(), needs.end(), [&](const ModelNeeds& need) { return need.model == plan.model; });
     if (known == needs.end()) {
       needs.push_back({plan.model, plan.parts.kept, highest});
@@ -46,7 +44,7 @@ std::uint64_t overlap(const std::vector<ByteRange>& taken, ByteRange bytes) noex
 std::uint64_t best_address(const std::vector<ByteRange>& taken, const ModelNeeds& need) {
   std::vector<std::uint64_t> addresses = {0, need.highest};
   for (const ByteRange& other : taken)
-    if (align_up(other.end, kPage) <= need.highest) addresses.push_back(align_up(other.end, kPage));
+    if (align_up(other.end, kArenaPage) <= need.highest) addresses.push_back(align_up(other.end, kArenaPage));
   std::sort(addresses.begin(), addresses.end());
   std::uint64_t best = 0;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -75,7 +73,7 @@ PlanParts parts_of(const plan::Plan& plan) noexcept {
       passing_begin = std::min(passing_begin, buffer.offset.count());
     }
   }
-  const std::uint64_t kept = align_up(kept_end, kPage);
+  const std::uint64_t kept = align_up(kept_end, kArenaPage);
   if (kept > passing_begin) return {plan.arena_bytes.count(), 0};
   return {kept, plan.arena_bytes.count() - kept};
 }
@@ -84,7 +82,7 @@ std::vector<PlanPlace> lay_out(std::span<const PlanToPlace> plans, std::uint64_t
   std::uint64_t most_passing = 0;
   for (const PlanToPlace& plan : plans) most_passing = std::max(most_passing, plan.parts.passing);
   std::uint64_t wanted = most_passing;
-  for (const ModelNeeds& need : needs_of_models(plans, capacity)) wanted += align_up(need.kept, kPage);
+  for (const ModelNeeds& need : needs_of_models(plans, capacity)) wanted += align_up(need.kept, kArenaPage);
   const std::uint64_t end = std::min(capacity, wanted);
   const std::vector<ModelNeeds> needs = needs_of_models(plans, end);
   std::vector<ByteRange> taken;
@@ -96,7 +94,7 @@ std::vector<PlanPlace> lay_out(std::span<const PlanToPlace> plans, std::uint64_t
   for (const PlanToPlace& plan : plans) {
     const auto need = std::find_if(needs.begin(), needs.end(), [&](const ModelNeeds& n) { return n.model == plan.model; });
     const std::uint64_t kept = taken[static_cast<std::size_t>(need - needs.begin())].begin;
-    places.push_back({kept, align_down(end - plan.parts.passing, kPage)});
+    places.push_back({kept, align_down(end - plan.parts.passing, kArenaPage)});
   }
   return places;
 }

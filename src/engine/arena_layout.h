@@ -22,6 +22,8 @@
 
 namespace sluice::engine {
 
+inline constexpr std::uint64_t kArenaPage = 4096;  // places and windows of arenas begin on one
+
 /// The two parts of a plan as the planner placed it: [0, kept) and [kept, kept + passing).
 struct PlanParts {
   std::uint64_t kept = 0;

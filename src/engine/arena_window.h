@@ -23,8 +23,6 @@
 
 namespace sluice::engine {
 
-inline constexpr std::uint64_t kArenaPage = 4096;  // places and windows begin on one
-
 struct KeptPlace {
   const plan::Plan* plan = nullptr;  // SessionOptions::plan of the sessions that join with it
   std::uint64_t at = 0;              // of its kept part

@@ -4,6 +4,7 @@
 #include <bitset>
 
 #include "src/core/static_program.h"
+#include "src/engine/arena_layout.h"
 #include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
 #include "src/executor/bind.h"
@@ -13,7 +14,6 @@ namespace {
 
 using namespace literals;
 
-constexpr std::uint64_t kPage = 4096;
 constexpr Bytes kProcessStep = 256_KiB;   // overheads are rounded up to it, so that small changes of the floor do not change a plan
 constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the kernel counts pages in batches for each thread
 // What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.56 to 0.64 MiB over six networks, 0.40
@@ -238,7 +238,7 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
     code += kCipherCode;
   }
   if (scope == BudgetScope::kLibrary)
-    return align_up(graphs + all + sessions.size() * kSessionBytes + (cipher > Bytes() ? cipher + kCipherCode : Bytes()), kPage);
+    return align_up(graphs + all + sessions.size() * kSessionBytes + (cipher > Bytes() ? cipher + kCipherCode : Bytes()), kArenaPage);
   release_free_heap();
   const Bytes resident = release_code_and_measure();
   const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + cipher + all;
@@ -253,7 +253,7 @@ Bytes overhead_of(const Model& model, const SessionOptions& options) {
 
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
   if (budget <= overhead) return {};
-  return Bytes(align_down((budget - overhead).count(), kPage));
+  return Bytes(align_down((budget - overhead).count(), kArenaPage));
 }
 
 Bytes least_process(bool encrypted) noexcept {
@@ -261,14 +261,14 @@ Bytes least_process(bool encrypted) noexcept {
 }
 
 Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
-  const Bytes sum = overhead + align_up(capacity, kPage);
+  const Bytes sum = overhead + align_up(capacity, kArenaPage);
   if (options.scope == BudgetScope::kLibrary) return sum;
   return std::max(sum, least_process(encrypted(model)) + options.reserve);
 }
 
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {
   release_free_heap();
-  const Bytes whole = align_up(arena, kPage);
+  const Bytes whole = align_up(arena, kArenaPage);
   const Bytes code = kCodeHeld + kPagesAfterBuild + more_code(model.graph()) + (encrypted(model) ? kCipherCode : Bytes());
   Bytes floor;
   // Another thread of the process may have fetched code in between, which then counts once too often.

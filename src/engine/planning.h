@@ -5,6 +5,8 @@
 
 namespace sluice::engine {
 
+inline constexpr double kMilliseconds = 1e3;  // of a second
+
 /// Errors: kInvalidArgument. All else here and in budget.h wants options that passed.
 Status check_options(const SessionOptions& options) noexcept;
 

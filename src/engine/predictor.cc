@@ -14,7 +14,6 @@
 namespace sluice {
 namespace {
 
-constexpr double kMilliseconds = 1e3;
 /// Nine tenths of a normal distribution are within so many standard deviations of its mean.
 constexpr double kNineTenths = 1.645;
 
@@ -65,7 +64,7 @@ void set_interval(LatencyPrediction& prediction, double deviation) {
 double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPrediction& prediction, ErrorSum& errors) {
   double sum = 0;
   for (const planner::NodeCopy& copy : copies) {
-    const double ms = copy.seconds * kMilliseconds;
+    const double ms = copy.seconds * engine::kMilliseconds;
     prediction.nodes.push_back({.node = copy.node, .kernel = copy.kernel, .compute_ms = ms});
     errors.add({copy.kernel, profiler::KernelUse::kRun}, ms);
     sum += ms;
@@ -101,16 +100,16 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
     }
     NodePrediction& node = prediction.nodes[at];
     ++node.steps;
-    node.compute_ms += (timeline.step_end[i + 1] - timeline.step_start[i]) * kMilliseconds;
-    node.wait_ms += (timeline.step_start[i] - timeline.step_end[i]) * kMilliseconds;
+    node.compute_ms += (timeline.step_end[i + 1] - timeline.step_start[i]) * engine::kMilliseconds;
+    node.wait_ms += (timeline.step_start[i] - timeline.step_end[i]) * engine::kMilliseconds;
     errors.add({step.kernel, schedule.steps[i].prepare                           ? profiler::KernelUse::kPrepare
                              : schedule.steps[i].derived != planner::kNotDerived ? profiler::KernelUse::kRunDerived
                                                                                  : profiler::KernelUse::kRun},
-               costs.step[i] * kMilliseconds);
+               costs.step[i] * engine::kMilliseconds);
   }
   const double copying_ms = add_copies(copies, prediction, errors);
   // A planned time includes the copies.
-  prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * kMilliseconds + copying_ms;
+  prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * engine::kMilliseconds + copying_ms;
   set_interval(prediction, errors.deviation(prediction.latency_ms));
   return prediction;
 }

@@ -9,8 +9,6 @@
 namespace sluice {
 namespace {
 
-constexpr double kMilliseconds = 1e3;
-
 /// Replays the reading and decoding of planner/stream/simulate.h for steps whose times are known already.
 class LoadLanes {
  public:
@@ -36,7 +34,7 @@ class LoadLanes {
       const double begin = open > read_end_ ? open + costs_.load_start : read_end_;
       read_end_ = begin + costs_.load[k];
       decode_end_ = std::max(read_end_, decode_end_) + costs_.decode[k];
-      times[k] = {begin * kMilliseconds, decode_end_ * kMilliseconds};
+      times[k] = {begin * engine::kMilliseconds, decode_end_ * engine::kMilliseconds};
     }
     return times;
   }
@@ -70,7 +68,7 @@ Result<ExpectedTimes> expected_times(const Model& model, const plan::Plan& plan,
     const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
     ExpectedTimes times;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
-      times.steps.push_back({timeline.step_start[i] * kMilliseconds, timeline.step_end[i + 1] * kMilliseconds});
+      times.steps.push_back({timeline.step_start[i] * engine::kMilliseconds, timeline.step_end[i + 1] * engine::kMilliseconds});
     times.loads = LoadLanes(plan, costs, timeline, kind).times();
     return times;
   });

@@ -10,8 +10,6 @@
 namespace sluice::executor {
 namespace {
 
-constexpr std::uint64_t kBlock = 4096;  // of plans
-
 void system_sleep(std::int64_t ns) noexcept {
   const timespec rest{ns / 1'000'000'000, static_cast<long>(ns % 1'000'000'000)};
   nanosleep(&rest, nullptr);
@@ -22,7 +20,7 @@ void system_sleep(std::int64_t ns) noexcept {
 ReadClock ReadClock::system() noexcept { return {&wall_now_ns, &system_sleep}; }
 
 Bytes region_bytes(const model::FileRange& range, Bytes raw, bool in_place) noexcept {
-  return in_place ? range.size : Bytes(align_up(raw.count(), kBlock) + 2 * kBlock);
+  return in_place ? range.size : Bytes(align_up(raw.count(), kPlanBlock) + 2 * kPlanBlock);
 }
 
 ReadRequest lay_out(const model::Graph& graph, const model::FileRange& range, std::uint32_t first_stretch, std::uint32_t stretch_count,
@@ -36,7 +34,7 @@ ReadRequest lay_out(const model::Graph& graph, const model::FileRange& range, st
   if (request.in_place) {
     if (stretch_count > 0) request.raw = region + (graph.stretches[first_stretch].offset - range.offset).count();
   } else {
-    request.stored = region + region_bytes(range, raw, false).count() - align_up(range.size.count(), kBlock);
+    request.stored = region + region_bytes(range, raw, false).count() - align_up(range.size.count(), kPlanBlock);
   }
   return request;
 }

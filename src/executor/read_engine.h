@@ -33,6 +33,8 @@
 
 namespace sluice::executor {
 
+inline constexpr std::uint64_t kPlanBlock = 4096;  // what the stretches of a plan begin on (Plan::block)
+
 /// How often a wait looks whether it was called off, and how long a run that failed or was called off waits for reads under way before it
 /// leaves them to the system: with a glance before it, below the 100 ms in which a cancellation ends a run.
 inline constexpr std::int64_t kGlanceNs = 20'000'000;

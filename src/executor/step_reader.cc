@@ -9,8 +9,6 @@
 namespace sluice::executor {
 namespace {
 
-constexpr std::uint64_t kBlock = 4096;  // of plans
-
 /// A slot is one read, and there is one at a time.
 ReadOptions whole_slots(ReadOptions options) noexcept {
   options.size = kUnlimitedBytes;
@@ -54,7 +52,7 @@ void StepReader::begin(std::span<const WeightId> weights, std::span<const kernel
   std::uint64_t least = 0;
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (operands[i].data == nullptr) least = std::max(least, model::least_piece(graph_, graph_.weight(weights[i])).count());
-  const std::uint64_t half = window.size() / 2 / kBlock * kBlock;
+  const std::uint64_t half = window.size() / 2 / kPlanBlock * kPlanBlock;
   slot_count_ = half >= least ? 2 : 1;
   slot_bytes_ = slot_count_ == 2 ? half : window.size();
   current_ = 0;
@@ -84,14 +82,14 @@ std::optional<ReadRequest> StepReader::choose(std::size_t weight, std::int64_t f
   if (!plain)
     for (; first < stretches.size() && panel < first_panel; ++first) panel += panels_in(first);
   if (first == stretches.size() || panel != first_panel) return {};
-  const Bytes begin(align_down(stretches[first].offset.count(), kBlock));
+  const Bytes begin(align_down(stretches[first].offset.count(), kPlanBlock));
   model::FileRange range{begin, {}};
   Bytes raw;
   bool in_place = true;
   std::size_t end = first;
   for (; end < stretches.size(); ++end) {
     const model::Stretch& next = stretches[end];
-    const model::FileRange longer{begin, Bytes(align_up((next.offset + next.stored_size).count(), kBlock)) - begin};
+    const model::FileRange longer{begin, Bytes(align_up((next.offset + next.stored_size).count(), kPlanBlock)) - begin};
     in_place = in_place && next.raw_size.count() == next.stored_size.count();
     raw += next.raw_size;
     if (region_bytes(longer, raw, in_place).count() > slot_bytes_) break;

@@ -101,7 +101,7 @@ std::int64_t lane_work(std::int64_t groups, std::int64_t depth, std::int64_t out
 /// How many groups become one, so that panels are full, which the fastest kernels want. 1: those of another layout, or where the zeros
 /// between them would cost more than they gain.
 std::int64_t groups_to_merge(const model::ConvAttributes& conv, bool has_residual) noexcept {
-  constexpr std::int64_t kMostWork = 32;  // times the multiply-adds; the generic kernel takes about 50 times as long for each
+  constexpr std::int64_t kMostMultiplyAdds = 32;  // times the multiply-adds; the generic kernel takes about 50 times as long for each
   const std::int64_t outputs = conv.out_channels / conv.groups, depth = conv.in_channels / conv.groups, taps = conv.window.taps();
   if (conv.groups == 1 || conv.depthwise() || outputs >= model::kPanelLanes) return 1;
   for (std::int64_t merged = 2; merged <= conv.groups; ++merged) {
@@ -109,7 +109,7 @@ std::int64_t groups_to_merge(const model::ConvAttributes& conv, bool has_residua
     const std::int64_t work = panel_work(conv.groups / merged, merged * depth, merged * outputs, taps);
     if (operators::runs_by_lanes(outputs, taps * depth) && !has_residual)
       return work <= lane_work(conv.groups, depth, outputs, taps) ? merged : 1;
-    return work * 64 <= kMostWork * conv.out_channels * depth * taps ? merged : 1;
+    return work * 64 <= kMostMultiplyAdds * conv.out_channels * depth * taps ? merged : 1;
   }
   return 1;
 }

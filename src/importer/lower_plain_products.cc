@@ -9,7 +9,7 @@ ValueId transposed(NodeContext& c, ValueId x) {
   return add_plain(c, "Transpose", {x}, {{1, 0}});
 }
 
-ValueId scaled(NodeContext& c, ValueId x, float factor) {
+ValueId times_factor(NodeContext& c, ValueId x, float factor) {
   if (factor == 1.0f) return x;
   return add_plain(c, "Mul", {x, c.add_constant(make_constant(Shape{}, std::span(&factor, 1)))});
 }
@@ -21,9 +21,9 @@ void lower_gemm_plain(NodeContext& c) {
   if (c.shape(a).rank() != 2 || c.shape(b).rank() != 2) c.malformed("both factors must have two axes");
   if (c.integer("transA", 0) != 0) a = transposed(c, a);
   if (c.integer("transB", 0) != 0) b = transposed(c, b);
-  ValueId y = scaled(c, add_plain(c, "MatMul", {a, b}), c.real("alpha", 1.0f));
+  ValueId y = times_factor(c, add_plain(c, "MatMul", {a, b}), c.real("alpha", 1.0f));
   const float beta = c.real("beta", 1.0f);
-  if (c.has_input(2) && beta != 0.0f) y = add_plain(c, "Add", {y, scaled(c, c.input(2), beta)});
+  if (c.has_input(2) && beta != 0.0f) y = add_plain(c, "Add", {y, times_factor(c, c.input(2), beta)});
   c.set_output(0, y);
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr auto kLanes = static_cast<std::size_t>(kPanelLanes);
 
 template <class T>
-void put(std::byte* to, T value) noexcept {
+void put_rounded(std::byte* to, T value) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
 
@@ -66,7 +66,8 @@ void round_to_eight_bits(std::span<const float> values, std::byte* out) noexcept
   for (float& scale : scales) scale /= 127.0f;
   std::memcpy(out, scales.data(), sizeof scales);  // the zero points behind them are zeros
   std::byte* const to = out + 2 * sizeof scales;
-  for (std::size_t i = 0; i < values.size(); ++i) put(to + i, static_cast<std::int8_t>(nearest(values[i], scales[i % kLanes], -127, 127)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    put_rounded(to + i, static_cast<std::int8_t>(nearest(values[i], scales[i % kLanes], -127, 127)));
 }
 
 void round_to_four_bits(std::span<const float> values, std::byte* out) noexcept {
@@ -78,7 +79,7 @@ void round_to_four_bits(std::span<const float> values, std::byte* out) noexcept 
       Group group{};
       for (std::size_t i = 0; i < count; ++i) group[i] = values[(first + i) * kLanes + lane];
       const std::uint16_t scale = best_scale(group, count);
-      put(out + lane * sizeof scale, scale);
+      put_rounded(out + lane * sizeof scale, scale);
       for (std::size_t i = 0; i < kFourBitGroup; ++i) {
         const auto q = static_cast<std::byte>(nearest(group[i], float_of_f16(scale), -8, 7) + 8);
         out[kHead + i / 2 * kLanes + lane] |= q << (i % 2 * 4);

@@ -41,7 +41,7 @@ AxisRelation relate_keys(const AttentionAttributes& a, int axis, std::int64_t qu
   return {.kind = AxisKind::kWindow, .output_axis = static_cast<std::int8_t>(axis), .kernel = keys, .pad_before = queries - 1};
 }
 
-AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) noexcept {
+AxisRelations relate_attention(const Graph& graph, const Node& node, std::size_t input) noexcept {
   const auto& a = node.as<AttentionAttributes>();
   const Shape &in = shape_of_input(graph, node, input), &out = shape_of_output(graph, node);
   AxisRelations axes = relate_same(graph, node, input);
@@ -73,7 +73,7 @@ constexpr OperatorDefinition kAttention = {
     .inputs = 3,
     .validate = validate,
     .infer = infer,
-    .relate_input = relate,
+    .relate_input = relate_attention,
     .flops_per_output = flops,
     .macs = macs,
 };

@@ -5,7 +5,7 @@
 namespace sluice::operators {
 namespace {
 
-Status validate(const Graph& graph, const Node& node) {
+Status validate_embedding(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<EmbeddingAttributes>();
   if (a == nullptr) return check.invalid("G2: an embedding has its attributes");
@@ -17,7 +17,7 @@ Status validate(const Graph& graph, const Node& node) {
   return check.panels(WeightLayout::kPanels, a->table_rows, a->table_rows, 1, a->features);
 }
 
-std::optional<Shape> infer(const Graph& graph, const Node& node) noexcept {
+std::optional<Shape> infer_embedding(const Graph& graph, const Node& node) noexcept {
   const Shape& indices = shape_of_input(graph, node);
   std::array<std::int64_t, Shape::kMaxRank> dims{};
   if (indices.rank() == Shape::kMaxRank) return std::nullopt;
@@ -50,8 +50,8 @@ constexpr OperatorDefinition kEmbedding = {
     .kind = OpKind::kEmbedding,
     .attributes = kAlternative<EmbeddingAttributes>,
     .quantised_panels = true,
-    .validate = validate,
-    .infer = infer,
+    .validate = validate_embedding,
+    .infer = infer_embedding,
     .relate_input = relate_same,
     .relate_weight = relate_table,
     .cost = cost,

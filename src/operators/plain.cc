@@ -9,7 +9,7 @@
 namespace sluice::operators {
 namespace {
 
-Status validate(const Graph& graph, const Node& node) {
+Status validate_plain(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<PlainAttributes>();
   if (a == nullptr) return check.invalid("G2: a plain operator has its attributes");
@@ -27,7 +27,7 @@ Status validate(const Graph& graph, const Node& node) {
   return validate_subgraphs(graph, node);
 }
 
-AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) noexcept {
+AxisRelations relate_plain(const Graph& graph, const Node& node, std::size_t input) noexcept {
   return AxisRelations(shape_of_input(graph, node, input).rank());
 }
 AxisRelations relate_weight(const Graph&, const Node&, std::size_t) noexcept { return AxisRelations(kPanelAxes); }
@@ -38,9 +38,9 @@ constexpr OperatorDefinition kPlain = {
     .kind = OpKind::kPlain,
     .attributes = kAlternative<PlainAttributes>,
     .inputs = 0,
-    .validate = validate,
+    .validate = validate_plain,
     .infer = infer_nothing,
-    .relate_input = relate,
+    .relate_input = relate_plain,
     .relate_weight = relate_weight,
 };
 

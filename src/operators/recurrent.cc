@@ -7,7 +7,7 @@
 namespace sluice::operators {
 namespace {
 
-Status validate(const Graph& graph, const Node& node) {
+Status validate_recurrent(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<RecurrentAttributes>();
   if (a == nullptr) return check.invalid("G2: a recurrent node has its attributes");
@@ -32,7 +32,7 @@ Status validate(const Graph& graph, const Node& node) {
 }
 
 /// A value takes its own sum of the input; the first states, [.., batch, hidden], are read at the first time step only.
-AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) noexcept {
+AxisRelations relate_recurrent(const Graph& graph, const Node& node, std::size_t input) noexcept {
   AxisRelations axes = relate_same(graph, node, input);
   if (input == 0) return axes;
   const int batch = axes.rank() - 2;
@@ -42,7 +42,7 @@ AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) no
 }
 
 /// Peepholes stand for three gates each.
-AxisRelations relate_weight(const Graph& graph, const Node& node, std::size_t weight) noexcept {
+AxisRelations relate_recurrent_weight(const Graph& graph, const Node& node, std::size_t weight) noexcept {
   AxisRelations axes = relate_panels(graph, node, weight);
   if (node.as<RecurrentAttributes>().peepholes && weight + 1 == node.weights.size()) axes[0] = any();
   return axes;
@@ -57,10 +57,10 @@ constexpr OperatorDefinition kRecurrent = {
     .attributes = kAlternative<RecurrentAttributes>,
     .epilogue = {.bias = true},
     .in_place = InPlace::kFirst,
-    .validate = validate,
+    .validate = validate_recurrent,
     .infer = infer_same,
-    .relate_input = relate,
-    .relate_weight = relate_weight,
+    .relate_input = relate_recurrent,
+    .relate_weight = relate_recurrent_weight,
     .recurrence = recurrence,
 };
 

@@ -16,7 +16,7 @@ Status validate_blend(const NodeCheck& check, const ResizeAttributes& a) {
 }
 
 /// The extent that a scale gives may have been rounded either way.
-Status validate(const Graph& graph, const Node& node) {
+Status validate_resize(const Graph& graph, const Node& node) {
   const NodeCheck check(graph, node);
   const auto* a = check.attributes<ResizeAttributes>();
   if (a == nullptr) return check.invalid("G2: a resize has its attributes");
@@ -47,7 +47,7 @@ AxisRelation relate_axis(int axis, std::int64_t in, std::int64_t out) noexcept {
           .divisor = out};
 }
 
-AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) noexcept {
+AxisRelations relate_resize(const Graph& graph, const Node& node, std::size_t input) noexcept {
   const Shape &in = shape_of_input(graph, node), &out = shape_of_output(graph, node);
   AxisRelations axes = relate_same(graph, node, input);
   for (int axis = 0; axis < in.rank(); ++axis)
@@ -56,7 +56,9 @@ AxisRelations relate(const Graph& graph, const Node& node, std::size_t input) no
   return axes;
 }
 
-std::uint64_t flops(const Graph&, const Node& node) noexcept { return node.as<ResizeAttributes>().mode == ResizeMode::kNearest ? 0 : 8; }
+std::uint64_t flops_of_resize(const Graph&, const Node& node) noexcept {
+  return node.as<ResizeAttributes>().mode == ResizeMode::kNearest ? 0 : 8;
+}
 
 }  // namespace
 
@@ -64,10 +66,10 @@ constexpr OperatorDefinition kResize = {
     .kind = OpKind::kResize,
     .attributes = kAlternative<ResizeAttributes>,
     .integers = Integers::kSome,
-    .validate = validate,
+    .validate = validate_resize,
     .infer = infer_nothing,  // the output says how the product with the scale was rounded
-    .relate_input = relate,
-    .flops_per_output = flops,
+    .relate_input = relate_resize,
+    .flops_per_output = flops_of_resize,
 };
 
 }  // namespace sluice::operators

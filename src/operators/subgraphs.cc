@@ -11,7 +11,7 @@ namespace {
 using namespace generic;
 using namespace generic::control;
 
-bool same(const Tensor& a, const Tensor& b) noexcept {
+bool alike(const Tensor& a, const Tensor& b) noexcept {
   return a.dtype == b.dtype && a.shape == b.shape && a.bounded == 0 && b.bounded == 0;
 }
 bool one(const Tensor& t, DType dtype) noexcept { return t.dtype == dtype && t.shape.element_count() == 1 && t.bounded == 0; }
@@ -74,9 +74,9 @@ class SubgraphNodeCheck {
     for (std::size_t i = 0; i < loop.carried; ++i) {
       const Tensor& taken = input(b, 2 + i);
       const Planned result = loop.results.planned(i);
-      if (!same(taken, output(b, 1 + i)) || !same(taken, check_.input(loop.own_inputs() + i)) || result.dtype != taken.dtype ||
+      if (!alike(taken, output(b, 1 + i)) || !alike(taken, check_.input(loop.own_inputs() + i)) || result.dtype != taken.dtype ||
           !(result.shape == taken.shape))
-        return unfit("G2: a carried value is not the same before, within and after its body");
+        return unfit("G2: a carried value is not the alike before, within and after its body");
     }
     for (std::size_t i = loop.carried; i < loop.results.results(); ++i)
       if (!is_stacked(loop.results.planned(i), output(b, 1 + i), 0, loop.most))
@@ -92,9 +92,9 @@ class SubgraphNodeCheck {
       return unfit("G2: its body has not the inputs and outputs of a scan's");
     for (std::size_t i = 0; i < scan.states; ++i) {
       const Planned result = scan.results.planned(i);
-      if (!same(input(b, i), output(b, i)) || !same(input(b, i), check_.input(i)) || result.dtype != input(b, i).dtype ||
+      if (!alike(input(b, i), output(b, i)) || !alike(input(b, i), check_.input(i)) || result.dtype != input(b, i).dtype ||
           !(result.shape == input(b, i).shape))
-        return unfit("G2: a state is not the same before, within and after its body");
+        return unfit("G2: a state is not the alike before, within and after its body");
     }
     for (std::size_t i = 0; i < scan.sequences(); ++i) {
       const Tensor &slice = input(b, scan.states + i), &sequence = check_.input(scan.states + i);

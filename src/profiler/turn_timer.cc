@@ -22,7 +22,7 @@ constexpr std::size_t kLeastPasses = 3;
 constexpr std::size_t kMostPasses = 41;
 constexpr double kShort = 50e-6;  // of these the clock on the wall: a step that was interrupted is no middle value
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double passed_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -70,7 +70,7 @@ class StepTimer::TurnRun {
   void run(double seconds) {
     const Clock::time_point start = Clock::now();
     std::size_t passes = 0;
-    const auto more = [&](std::size_t done) { return done < kLeastPasses || (done < kMostPasses && seconds_since(start) < seconds); };
+    const auto more = [&](std::size_t done) { return done < kLeastPasses || (done < kMostPasses && passed_since(start) < seconds); };
     double before = timer_.time_anchor();
     while (!steps_.empty() && more(passes)) {
       warm_up();
@@ -79,7 +79,7 @@ class StepTimer::TurnRun {
       do {
         for (Step& step : steps_) step.chunk.push_back(run(step));
         ++in_chunk;
-      } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
+      } while (passed_since(chunk) < kAnchorsApart && more(passes + in_chunk));
       passes += in_chunk;
       const double after = timer_.time_anchor(), unit = 0.5 * (before + after);
       for (Step& step : steps_) step.add_chunk(unit);

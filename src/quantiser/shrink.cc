@@ -14,8 +14,8 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXf;
 
-constexpr Index kBlock = 128;  // columns whose zeros are chosen together, and whose errors go on to the others at once
-constexpr Index kPanel = 16;   // outputs of a block of zeros
+constexpr Index kBlock = 128;     // columns whose zeros are chosen together, and whose errors go on to the others at once
+constexpr Index kBlockRows = 16;  // outputs of a block of zeros
 constexpr double kDamping = 0.01;
 
 using Square = Eigen::Ref<Eigen::MatrixXd>;
@@ -90,7 +90,7 @@ class Choice {
   }
 
   void choose(Index first, Index count) {
-    const Index each = how_.in_blocks ? kPanel : 1, panels = (w_.rows() + each - 1) / each;
+    const Index each = how_.in_blocks ? kBlockRows : 1, panels = (w_.rows() + each - 1) / each;
     MatrixXf costs(panels, count);
     for (Index i = 0; i < count; ++i) {
       const float pivot = factor_.size() == 0 ? 1.0f : factor_(first + i, first + i);

@@ -34,7 +34,7 @@ std::string tensor_head(std::string_view name, const Constant& tensor) {
   return bytes;
 }
 
-std::string_view values_of(const Constant& tensor) {
+std::string_view stored_values(const Constant& tensor) {
   return {reinterpret_cast<const char*>(tensor.data), static_cast<std::size_t>(tensor.elements()) * size_of(tensor.dtype)};
 }
 
@@ -57,7 +57,7 @@ std::string attribute_bytes(const OnnxAttribute& attribute) {
       if (!attribute.tensor_problem.empty()) break;
       std::string tensor = tensor_head("", attribute.tensor);
       pbf_writer values(tensor);
-      add_text(values, 9, values_of(attribute.tensor));
+      add_text(values, 9, stored_values(attribute.tensor));
       to.add_message(5, tensor);
       return bytes;
     }
@@ -125,7 +125,7 @@ std::string length_prefix(std::uint32_t tag, std::uint64_t size) {
 
 Chunk initializer_chunk(const OnnxInitializer& initializer) {
   if (!initializer.problem.empty()) refuse_unsupported("initialiser `" + std::string(initializer.name) + "`: " + initializer.problem);
-  const std::string_view values = values_of(initializer.tensor);
+  const std::string_view values = stored_values(initializer.tensor);
   const std::string head = tensor_head(initializer.name, initializer.tensor) + length_prefix(9, values.size());
   return {length_prefix(5, head.size() + values.size()) + head, values};
 }

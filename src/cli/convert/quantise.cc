@@ -28,7 +28,7 @@ using quantiser::Report;
 constexpr const char* kProgram = "sluice-convert";
 constexpr Method kMethods[] = {Method::kAuto, Method::kMinMax, Method::kPercentile, Method::kError};
 
-struct CommandLine {
+struct QuantiseLine {
   std::string onnx;
   std::string output;
   std::string data;
@@ -43,7 +43,7 @@ struct CommandLine {
   bool quiet = false;
 };
 
-Json json_of(const CommandLine& line, const Report& report, int status) {
+Json json_of(const QuantiseLine& line, const Report& report, int status) {
   Json layers = Json::array(), outputs = Json::array();
   for (const Layer& layer : report.layers) {
     layers.push_back({{"node", layer.node},
@@ -73,7 +73,7 @@ Json json_of(const CommandLine& line, const Report& report, int status) {
           {"problems", json_of_problems(report.problems)}};
 }
 
-void print_layers(const CommandLine& line, const Report& report) {
+void print_layers(const QuantiseLine& line, const Report& report) {
   std::size_t width = 5;
   for (const Layer& layer : report.layers) width = std::max(width, std::min<std::size_t>(layer.node.size(), 48));
   fmt::print("  {:<{}}  {:<7} {:>8} {:>10} {:>10}{}\n", "layer", width, "op", "SNR, dB", "bytes", "before",
@@ -92,7 +92,7 @@ void print_layers(const CommandLine& line, const Report& report) {
   fmt::print("\n");
 }
 
-void print_as_text(const CommandLine& line, const Report& report) {
+void print_as_text(const QuantiseLine& line, const Report& report) {
   const auto quantised = std::count_if(report.layers.begin(), report.layers.end(), [](const Layer& layer) { return layer.quantised; });
   fmt::print("{}: {} of {} layers in integers, {} of weights where there were {}\n", line.output, quantised, report.layers.size(),
              format_bytes(report.weights_after), format_bytes(report.weights_before));
@@ -104,7 +104,7 @@ void print_as_text(const CommandLine& line, const Report& report) {
   fmt::print("  top class as in f32: {} of {} ({:.1f} %)\n", report.agreeing, report.rows, 100.0 * share_of(report.agreeing, report.rows));
 }
 
-int run(const CommandLine& line) {
+int run(const QuantiseLine& line) {
   unwrap(open_for_reading(line.onnx));  // what is wrong with it is said before what is wrong with the data
   const quantiser::Data data = data_in(line.data, line.image);
   quantiser::Options options;
@@ -140,7 +140,7 @@ int run(const CommandLine& line) {
 
 int quantise_command(std::span<const char* const> words) {
   CLI::App app("Turns a model of floats into one of integers, after a look at data", "sluice quantize");
-  CommandLine line;
+  QuantiseLine line;
   std::vector<std::string> names;
   for (const Method method : kMethods) names.emplace_back(name_of(method));
   app.add_option("onnx", line.onnx, "the ONNX file, of f32")->required();

@@ -230,7 +230,7 @@ PlainRefusal run_causal(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kAttentionKernels[] = {
     {"Attention", run_attention, attention_scratch},
     {"RotaryEmbedding", run_rotary},
     {"LinearAttention", run_linear, linear_scratch},
@@ -239,6 +239,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> attention_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> attention_kernels() noexcept { return kAttentionKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -258,7 +258,7 @@ PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) 
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kBinaryKernels[] = {
     {"Add", run_arithmetic<generic::Add, BinaryFunction::kAdd>},
     {"Sub", run_arithmetic<generic::Sub, BinaryFunction::kSub>},
     {"Mul", run_arithmetic<generic::Mul, BinaryFunction::kMul>},
@@ -288,6 +288,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> binary_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> binary_kernels() noexcept { return kBinaryKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -63,7 +63,7 @@ PlainRefusal run_tile(const PlainNode& node, const PlainTensor& out, std::byte*)
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kCastKernels[] = {
     {"Cast", run_cast},
     {"BitCast", run_bit_cast},
     {"Expand", run_expand},
@@ -72,6 +72,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> cast_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> cast_kernels() noexcept { return kCastKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -127,7 +127,7 @@ PlainRefusal run_choose(const PlainNode& node, PlainTensor& out, std::byte*) noe
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kControlKernels[] = {
     {"RunIf", run_if, nullptr, nullptr, if_turns},
     {"RunLoop", run_loop, nullptr, nullptr, loop_turns},
     {"TakeResult", nullptr, nullptr, run_take},
@@ -136,6 +136,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> control_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> control_kernels() noexcept { return kControlKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -222,7 +222,7 @@ PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte* 
   return nullptr;
 }
 
-PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal run_conv_integer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 1, w);
   const std::int64_t per_channel = node.in(1).count() / std::max<std::int64_t>(1, node.in(1).shape[0]);
@@ -235,7 +235,7 @@ PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal run_qlinear_conv(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   convolution_of(node, 3, w);
   const std::int64_t per_channel = node.in(3).count() / std::max<std::int64_t>(1, node.in(3).shape[0]);
@@ -330,13 +330,13 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
-    {"Conv", run_conv, conv_scratch},  {"ConvInteger", run_integer}, {"QLinearConv", run_qlinear},
-    {"ConvTranspose", run_transposed}, {"Col2Im", run_columns},      {"DeformConv", run_deform},
+constexpr GenericKernel kConvolveKernels[] = {
+    {"Conv", run_conv, conv_scratch},  {"ConvInteger", run_conv_integer}, {"QLinearConv", run_qlinear_conv},
+    {"ConvTranspose", run_transposed}, {"Col2Im", run_columns},           {"DeformConv", run_deform},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> convolve_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> convolve_kernels() noexcept { return kConvolveKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -216,4 +216,12 @@ void copy_by_places(const PlainTensor& x, const PlainTensor& out, const Place& p
   });
 }
 
+/// The place counted from the end when negative; false, and place 0, outside.
+inline bool resolve_place(std::int64_t& place, std::int64_t extent) noexcept {
+  const bool inside = place >= -extent && place < extent;
+  if (!inside) place = 0;
+  if (place < 0) place += extent;
+  return inside;
+}
+
 }  // namespace sluice::kernels::plain

@@ -131,7 +131,7 @@ PlainRefusal run_softmax(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kExtentsKernels[] = {
     {"Shape", run_shape},
     {"Size", run_size},
     {"Reshape", run_copy},
@@ -151,6 +151,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> extents_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> extents_kernels() noexcept { return kExtentsKernels; }
 
 }  // namespace sluice::kernels::plain

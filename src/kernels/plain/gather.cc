@@ -6,14 +6,6 @@
 namespace sluice::kernels::plain {
 namespace {
 
-/// The place counted from the end when negative; false, and place 0, outside.
-bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
-  const bool inside = place >= -extent && place < extent;
-  if (!inside) place = 0;
-  if (place < 0) place += extent;
-  return inside;
-}
-
 void copy_or_clear(std::byte* to, const std::byte* from, bool inside, std::int64_t count, DType dtype) noexcept {
   if (inside)
     copy_elements(to, from, count, dtype);
@@ -32,7 +24,7 @@ PlainRefusal run_gather(const PlainNode& node, const PlainTensor& out, std::byte
   Glances glances;
   for (std::int64_t k = 0; k < count && !glances.over(view.outer * view.inner); ++k) {
     std::int64_t place = integer_at(indices, k);
-    const bool inside = resolve(place, view.extent);
+    const bool inside = resolve_place(place, view.extent);
     if (!inside) fault = kWrongIndex;
     if (inside && view.outer >= kManyPlaces) {
       move_block(node, data, out, {view.outer, 1, view.inner}, {place, view.extent}, {k, count});
@@ -64,7 +56,7 @@ bool gather_row(const T* from, const Index* places, std::int64_t count, std::int
   return outside == 0;
 }
 
-PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal gather_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &data = node.in(0), &indices = node.in(1);
   const int axis = axis_of(node.integer(0), data.shape.rank());
   Extents strides = strides_of(data.shape);
@@ -89,7 +81,7 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
   return all_inside ? nullptr : kWrongIndex;
 }
 
-PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal gather_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor &data = node.in(0), &indices = node.in(1);
   const auto batch = static_cast<int>(node.integer(0));
   const auto depth = static_cast<int>(indices.shape.back());
@@ -104,7 +96,7 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
     bool inside = true;
     for (int d = 0; d < depth; ++d) {
       std::int64_t place = integer_at(indices, t * depth + d);
-      inside = inside && resolve(place, data.shape[batch + d]);
+      inside = inside && resolve_place(place, data.shape[batch + d]);
       if (inside) at += place * strides[static_cast<std::size_t>(batch + d)];
     }
     if (!inside) fault = kWrongIndex;
@@ -113,14 +105,14 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
   return fault;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kGatherKernels[] = {
     {"Gather", run_gather},
-    {"GatherElements", run_elements},
-    {"GatherND", run_nd},
+    {"GatherElements", gather_elements},
+    {"GatherND", gather_nd},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> gather_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> gather_kernels() noexcept { return kGatherKernels; }
 
 }  // namespace sluice::kernels::plain

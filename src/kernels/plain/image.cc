@@ -483,7 +483,7 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte* s
   return fault;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kImageKernels[] = {
     {"GridSample", run_grid, grid_scratch},
     {"AffineGrid", run_affine},
     {"RoiAlign", run_roi, roi_scratch},
@@ -491,6 +491,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> image_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> image_kernels() noexcept { return kImageKernels; }
 
 }  // namespace sluice::kernels::plain

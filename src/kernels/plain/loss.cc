@@ -39,12 +39,12 @@ PlainRefusal run_loss(const PlainNode& node, const PlainTensor& out, bool scores
       const double weight = !counts ? 0 : node.has(2) ? node.in(2).as<const float>()[target] : 1;
       const double normaliser = scores_given && counts ? log_sum(scores, l) : 0;
       const double loss = counts ? weight * (normaliser - scores[target * l.inner]) : 0;
-      if (node.integer(0) == kNone) out.as<float>()[n * l.inner + i] = static_cast<float>(loss);
+      if (node.integer(0) == loss::kNone) out.as<float>()[n * l.inner + i] = static_cast<float>(loss);
       sum += loss;
       weights += weight;
     }
   if (node.integer(0) == kMean) sum /= weights;
-  if (node.integer(0) != kNone) *out.as<float>() = static_cast<float>(sum);
+  if (node.integer(0) != loss::kNone) *out.as<float>() = static_cast<float>(sum);
   return fault;
 }
 
@@ -65,13 +65,13 @@ PlainRefusal run_cross_entropy(const PlainNode& node, const PlainTensor& out, st
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kLossKernels[] = {
     {"NegativeLogLikelihoodLoss", run_nll},
     {"SoftmaxCrossEntropyLoss", run_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> loss_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> loss_kernels() noexcept { return kLossKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -40,7 +40,7 @@ std::int64_t integer_sum(const PlainNode& node, const Product& p, int b_input, i
   return sum;
 }
 
-PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal run_matmul_integer(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Product p;
   product_of(node.in(0).shape, node.in(1).shape, p);
   multiply(
@@ -49,7 +49,7 @@ PlainRefusal run_integer(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal run_qlinear_matmul(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Product p;
   product_of(node.in(0).shape, node.in(3).shape, p);
   multiply(
@@ -162,13 +162,13 @@ PlainRefusal run_einsum(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
-    {"MatMulInteger", run_integer}, {"QLinearMatMul", run_qlinear},  {"MatMul", run_matmul},
-    {"Det", run_det, det_scratch},  {"EinsumOfLetters", run_einsum},
+constexpr GenericKernel kMatrixKernels[] = {
+    {"MatMulInteger", run_matmul_integer}, {"QLinearMatMul", run_qlinear_matmul}, {"MatMul", run_matmul},
+    {"Det", run_det, det_scratch},         {"EinsumOfLetters", run_einsum},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> matrix_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> matrix_kernels() noexcept { return kMatrixKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -191,7 +191,7 @@ PlainRefusal run_batch(const PlainNode& node, const PlainTensor& out, std::byte*
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kNormalizeKernels[] = {
     {"LayerNormalization", run_layer},
     {"RMSNormalization", run_rms},
     {"InstanceNormalization", run_group},
@@ -203,6 +203,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> normalize_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> normalize_kernels() noexcept { return kNormalizeKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -342,13 +342,13 @@ PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte
   return fault;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kPoolKernels[] = {
     {"MaxPool", run, max_scratch},     {"AveragePool", run},         {"LpPool", run},           {"GlobalMaxPool", run_global},
     {"GlobalAveragePool", run_global}, {"GlobalLpPool", run_global}, {"MaxUnpool", run_unpool},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> pool_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> pool_kernels() noexcept { return kPoolKernels; }
 
 }  // namespace sluice::kernels::plain

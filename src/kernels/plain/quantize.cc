@@ -132,13 +132,13 @@ PlainRefusal run_qlinear(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kQuantizeKernels[] = {
     {"QuantizeLinear", run_quantize},           {"DequantizeLinear", run_dequantize},       {"DynamicQuantizeLinear", run_dynamic},
     {"com.microsoft::QLinearAdd", run_qlinear}, {"com.microsoft::QLinearMul", run_qlinear},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> quantize_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> quantize_kernels() noexcept { return kQuantizeKernels; }
 
 }  // namespace sluice::kernels::plain

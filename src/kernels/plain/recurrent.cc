@@ -60,7 +60,7 @@ class Direction {
     before_ = now_ + rows;
     in_ = before_ + rows;
     sums_ = in_ + rows;
-    form_ = {cell_of(node), s.hidden, node.integer(kLinear) != 0, node.integer(kForget) != 0,
+    form_ = {cell_of(node), s.hidden, node.integer(recurrent::kLinear) != 0, node.integer(kForget) != 0,
              node.has(7) ? node.in(7).as<const float>() + d * 3 * s.hidden : nullptr};
   }
 
@@ -148,7 +148,7 @@ void copy_state(const float* state, std::int64_t count, float* to) noexcept {
     std::copy_n(state, count, to);
 }
 
-PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
+PlainRefusal run_recurrent(const PlainNode& node, const PlainTensor& out, std::byte* scratch_bytes) noexcept {
   Sizes s;
   sizes_of(node, s);
   if (node.result() == 0) std::fill_n(out.as<float>(), out.count(), 0.0f);
@@ -180,14 +180,14 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
   return fault;
 }
 
-constexpr GenericKernel kKernels[] = {
-    {"RNN", run, scratch},
-    {"GRU", run, scratch},
-    {"LSTM", run, scratch},
+constexpr GenericKernel kRecurrentKernels[] = {
+    {"RNN", run_recurrent, scratch},
+    {"GRU", run_recurrent, scratch},
+    {"LSTM", run_recurrent, scratch},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> recurrent_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> recurrent_kernels() noexcept { return kRecurrentKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -456,7 +456,7 @@ PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byt
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kReduceKernels[] = {
     {"ReduceSum", run, scratch},       {"ReduceMean", run, scratch},      {"ReduceProd", run, scratch}, {"ReduceMax", run, scratch},
     {"ReduceMin", run, scratch},       {"ReduceL1", run, scratch},        {"ReduceL2", run, scratch},   {"ReduceLogSum", run, scratch},
     {"ReduceLogSumExp", run, scratch}, {"ReduceSumSquare", run, scratch}, {"ArgMax", run_arg},          {"ArgMin", run_arg},
@@ -465,6 +465,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> reduce_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> reduce_kernels() noexcept { return kReduceKernels; }
 
 }  // namespace sluice::kernels::plain

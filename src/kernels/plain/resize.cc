@@ -68,7 +68,7 @@ std::int64_t nearest(const PlainNode& node, double x) noexcept {
 
 double kernel_weight(const PlainNode& node, double distance) noexcept {
   const double d = std::fabs(distance);
-  if (node.integer(kMode) == kLinear) return d < 1 ? 1 - d : 0;
+  if (node.integer(kMode) == resize::kLinear) return d < 1 ? 1 - d : 0;
   const double a = node.real(kCubicA);
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
   if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
@@ -83,7 +83,7 @@ class Window {
     const double scale = node.real(kScales, static_cast<std::size_t>(axis));
     // Shrinking with antialias widens the kernel to the pixels that one output stands for.
     if (node.integer(kAntialias) != 0 && scale < 1) widening_ = scale;
-    const double reach = (node.integer(kMode) == kLinear ? 1 : 2) / widening_;
+    const double reach = (node.integer(kMode) == resize::kLinear ? 1 : 2) / widening_;
     first = static_cast<std::int64_t>(std::floor(x_ - reach)) + 1;
     last = static_cast<std::int64_t>(std::ceil(x_ + reach)) - 1;
     double total = 0;
@@ -317,13 +317,13 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kResizeKernels[] = {
     {"ResizeOfExtents", run_resize, resize_scratch},
     {"ResizeAtRun", run_at_run},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> resize_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> resize_kernels() noexcept { return kResizeKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -1,4 +1,4 @@
-// Scan: one step that runs its subgraph for each place of an axis of its sequences (operators/generic/control.h).
+// control::Scan: one step that runs its subgraph for each place of an axis of its sequences (operators/generic/control.h).
 #include "sluice/kernels/turns.h"
 #include "sluice/operators/generic/control.h"
 #include "src/kernels/plain/packed.h"
@@ -9,7 +9,7 @@ using namespace operators::generic::control;
 namespace {
 
 std::int64_t scan_turns(const PlainNode& node) noexcept {
-  Scan scan;
+  control::Scan scan;
   return read_scan(node, scan) != nullptr ? 1 : std::max<std::int64_t>(scan.most, 1);
 }
 
@@ -29,13 +29,13 @@ void copy_slice(Copy way, const AxisView& view, std::int64_t place, std::byte* w
 /// The places of a scan. States lie among the results between two turns, as the carried values of a loop do.
 class Places {
  public:
-  Places(const Scan& scan, std::span<const PlainTensor> inputs, BodyRunner& body, const Packed& packed) noexcept
+  Places(const control::Scan& scan, std::span<const PlainTensor> inputs, BodyRunner& body, const Packed& packed) noexcept
       : scan_(scan), inputs_(inputs), body_(body), packed_(packed) {}
 
   /// All sequences are of one length in this run, which is no more than planned.
   PlainRefusal measure() noexcept {
     for (std::size_t i = 0; i < scan_.sequences(); ++i) {
-      const int axis = Scan::course(scan_.inputs, i).axis;
+      const int axis = control::Scan::course(scan_.inputs, i).axis;
       const PlainTensor& sequence = inputs_[scan_.states + i];
       if (!is_slice(body_.input(0, scan_.states + i).shape, axis, sequence.shape)) return kWrongShape;
       const std::int64_t extent = sequence.shape[axis];
@@ -70,7 +70,7 @@ class Places {
     }
     for (std::size_t i = 0; i < scan_.sequences(); ++i) {
       const PlainTensor &from = inputs_[scan_.states + i], to = value_of(body_.input(0, scan_.states + i));
-      const Course course = Scan::course(scan_.inputs, i);
+      const Course course = control::Scan::course(scan_.inputs, i);
       copy_slice(Copy::kOut, axis_view(from.shape, course.axis), place(course, turn), from.data, to.data, to.dtype);
     }
   }
@@ -88,7 +88,7 @@ class Places {
     }
   }
 
-  const Scan& scan_;
+  const control::Scan& scan_;
   const std::span<const PlainTensor> inputs_;
   BodyRunner& body_;
   const Packed& packed_;
@@ -96,7 +96,7 @@ class Places {
 };
 
 PlainRefusal run_scan(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  Scan scan;
+  control::Scan scan;
   if (const PlainRefusal refusal = read_scan(node, scan)) return refusal;
   BodyRunner* const bodies = runner_of(node);
   if (bodies == nullptr) return kNoRunner;
@@ -107,12 +107,12 @@ PlainRefusal run_scan(const PlainNode& node, const PlainTensor& out, std::byte*)
   return places.run();
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kScanKernels[] = {
     {"RunScan", run_scan, nullptr, nullptr, scan_turns},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> scan_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> scan_kernels() noexcept { return kScanKernels; }
 
 }  // namespace sluice::kernels::plain

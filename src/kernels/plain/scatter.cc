@@ -17,10 +17,10 @@ void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype,
     const auto* x = reinterpret_cast<const T*>(from);
     for (std::int64_t i = 0; i < count; ++i) {
       const auto a = static_cast<Wide>(y[i]), b = static_cast<Wide>(x[i]);
-      y[i] = reduction == kAdd   ? static_cast<T>(a + b)
-             : reduction == kMul ? static_cast<T>(a * b)
-             : reduction == kMax ? std::max(y[i], x[i])
-                                 : std::min(y[i], x[i]);
+      y[i] = reduction == kAdd            ? static_cast<T>(a + b)
+             : reduction == kMul          ? static_cast<T>(a * b)
+             : reduction == scatter::kMax ? std::max(y[i], x[i])
+                                          : std::min(y[i], x[i]);
     }
   });
 }
@@ -28,19 +28,13 @@ void join(std::byte* to, const std::byte* from, std::int64_t count, DType dtype,
 /// Writes `count` values, whose type is as large as T, or joins them to those that are there.
 template <class T>
 void put(const T* from, std::int64_t count, DType dtype, std::int64_t reduction, T* to) noexcept {
-  if (reduction == kNone)
+  if (reduction == scatter::kNone)
     std::copy_n(from, count, to);
   else
     join(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), count, dtype, reduction);
 }
 
-bool resolve(std::int64_t& place, std::int64_t extent) noexcept {
-  if (place < -extent || place >= extent) return false;
-  if (place < 0) place += extent;
-  return true;
-}
-
-PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal scatter_elements(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const int axis = axis_of(node.integer(0), out.shape.rank());
   copy_elements(out.data, node.in(0).data, out.count(), out.dtype);
   Extents strides = strides_of(out.shape);
@@ -56,7 +50,7 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
                  [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
                    for (std::int64_t k = 0; k < count; ++k) {
                      std::int64_t place = indices[i + k];
-                     const bool inside = resolve(place, out.shape[axis]);
+                     const bool inside = resolve_place(place, out.shape[axis]);
                      all_inside = all_inside && inside;
                      if (!inside) continue;
                      put(updates + i + k, 1, out.dtype, reduction, out.as<T>() + at[0] + k * steps[0] + place * stride);
@@ -68,7 +62,7 @@ PlainRefusal run_elements(const PlainNode& node, const PlainTensor& out, std::by
   return all_inside ? nullptr : kWrongIndex;
 }
 
-PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal scatter_nd(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& indices = node.in(1);
   const auto depth = static_cast<int>(indices.shape.back());
   const Extents strides = strides_of(out.shape);
@@ -84,7 +78,7 @@ PlainRefusal run_nd(const PlainNode& node, const PlainTensor& out, std::byte*) n
         bool inside = true;
         for (int d = 0; d < depth; ++d) {
           std::int64_t place = tuple[d];
-          inside = inside && resolve(place, out.shape[d]);
+          inside = inside && resolve_place(place, out.shape[d]);
           if (inside) at += place * strides[static_cast<std::size_t>(d)];
         }
         all_inside = all_inside && inside;
@@ -119,15 +113,15 @@ PlainRefusal run_tensor(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
-    {"ScatterElements", run_elements},
-    {"Scatter", run_elements},
-    {"ScatterND", run_nd},
+constexpr GenericKernel kScatterKernels[] = {
+    {"ScatterElements", scatter_elements},
+    {"Scatter", scatter_elements},
+    {"ScatterND", scatter_nd},
     {"TensorScatter", run_tensor},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> scatter_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> scatter_kernels() noexcept { return kScatterKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -213,13 +213,13 @@ PlainRefusal run_eye(const PlainNode& node, const PlainTensor& out, std::byte*) 
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kSelectKernels[] = {
     {"TopK", run_top_k, top_k_scratch}, {"Hardmax", run_hardmax},    {"OneHot", run_one_hot}, {"Trilu", run_trilu},
     {"ReverseSequence", run_reverse},   {"CenterCropPad", run_crop}, {"EyeLike", run_eye},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> select_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> select_kernels() noexcept { return kSelectKernels; }
 
 }  // namespace sluice::kernels::plain

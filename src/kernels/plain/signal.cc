@@ -163,13 +163,13 @@ PlainRefusal run_tf_idf(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kSignalKernels[] = {
     {"DFT", run_dft, dft_scratch},  {"STFT", run_stft, stft_scratch}, {"HannWindow", run_window},      {"HammingWindow", run_window},
     {"BlackmanWindow", run_window}, {"MelWeightMatrix", run_mel},     {"TfIdfVectorizer", run_tf_idf},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> signal_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> signal_kernels() noexcept { return kSignalKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -140,7 +140,7 @@ PlainRefusal run_range(const PlainNode& node, PlainTensor& out, std::byte*) noex
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kSizedKernels[] = {
     {"NonZero", nullptr, nullptr, run_nonzero},
     {"Compress", nullptr, nullptr, run_compress},
     {"Unique", nullptr, unique_scratch, run_unique},
@@ -149,6 +149,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> sized_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> sized_kernels() noexcept { return kSizedKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -77,12 +77,12 @@ PlainRefusal run_suppress(const PlainNode& node, PlainTensor& out, std::byte* sc
   return nullptr;
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kSuppressKernels[] = {
     {"NonMaxSuppression", nullptr, suppress_scratch, run_suppress},
 };
 
 }  // namespace
 
-std::span<const GenericKernel> suppress_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> suppress_kernels() noexcept { return kSuppressKernels; }
 
 }  // namespace sluice::kernels::plain

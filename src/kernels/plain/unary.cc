@@ -98,7 +98,7 @@ PlainRefusal run_celu(const PlainNode& node, const PlainTensor& out, std::byte* 
   return node.real(0) > 0 ? run_curve<Curve::kCelu>(node, out, scratch) : run<kCelu>(node, out, scratch);
 }
 
-constexpr GenericKernel kKernels[] = {
+constexpr GenericKernel kUnaryKernels[] = {
     {"Abs", run<kAbs>},
     {"Neg", run<kNeg>},
     {"Sign", run<kSign>},
@@ -132,6 +132,6 @@ constexpr GenericKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const GenericKernel> unary_kernels() noexcept { return kKernels; }
+std::span<const GenericKernel> unary_kernels() noexcept { return kUnaryKernels; }
 
 }  // namespace sluice::kernels::plain

@@ -89,7 +89,7 @@ class RowRunner {
 
   PixelRun run_of(const TileJob& job, const InputRows& in, std::int64_t row, std::int64_t channel, Interval<std::int64_t> pixels,
                   std::int64_t first_tap) const noexcept {
-    constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+    constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
     const std::int64_t in_x = pixels.begin * w_.stride_w - w_.pad_left + first_tap * w_.dilation_w;
     const RowView& out = call_.outputs[0].view;
     PixelRun run;
@@ -97,11 +97,11 @@ class RowRunner {
     run.a = in.first + (job.depth == 0 ? 0 : in_x * pixel_floats_) + channel;
     run.a_pixel = w_.stride_w * pixel_floats_;
     run.out = out.at<float>(row, pixels.begin) + channel;
-    run.out_pixel = out.pixel_pitch / kFloat;
+    run.out_pixel = out.pixel_pitch / kFloatBytes;
     if (job.has_residual) {
       const RowView& residual = call_.inputs.back().view;
       run.residual = residual.at<float>(row, pixels.begin) + channel;
-      run.residual_pixel = residual.pixel_pitch / kFloat;
+      run.residual_pixel = residual.pixel_pitch / kFloatBytes;
     }
     return run;
   }

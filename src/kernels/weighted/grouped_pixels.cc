@@ -23,7 +23,7 @@ std::int64_t groups_of_panel(const ConvolutionParameters& conv) noexcept {
   return std::min(conv.groups, ceil_div(kPanelLanes - 1, conv.group_outputs()) + 1);
 }
 
-StripPlan plan_of(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+StripPlan plan_of_pixels(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const std::int64_t panels = panels_of_channels(extent.channels, 1).size();
   StripPlan plan = plan_strips(conv.window, conv.group_depth() * groups_of_panel(conv), extent, panels, Direction::kColumns);
   plan.segments = conv.window.taps();
@@ -135,13 +135,13 @@ bool sums_pixels(const ConvolutionParameters& conv) noexcept {
 }
 
 Bytes grouped_pixels_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  return strip_workspace(plan_of(conv, extent), extent.threads);
+  return strip_workspace(plan_of_pixels(conv, extent), extent.threads);
 }
 
 void run_grouped_pixels(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
   const int threads = thread_count(call);
-  const StripPlan plan = plan_of(conv, {call.rows, call.channels, threads});
+  const StripPlan plan = plan_of_pixels(conv, {call.rows, call.channels, threads});
   const OutAreas areas(call.rows, conv.window, plan);
   const Blocks panels(conv.weighted.panels, call.channels, conv.out_channels, conv.group_outputs(), 1, 1);
   const Strips strips(call.workspace, plan, threads);

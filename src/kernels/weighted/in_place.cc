@@ -15,7 +15,7 @@
 namespace sluice::kernels::weighted {
 namespace {
 
-constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+constexpr auto kFloatSize = static_cast<std::int64_t>(sizeof(float));
 
 /// How a step is cut: blocks of panels, and with threads parts of the rows where those are the better share.
 struct Cut {
@@ -73,9 +73,9 @@ void for_each_rectangle(const RowView& in, const Window& w, RowRange rows, const
 }
 
 /// One unit: a block of panels and a part of the rows.
-class Unit {
+class InPlaceUnit {
  public:
-  Unit(const KernelCall& call, const TileTable& tiles, const Cut& cut, const UnitPlace& place) noexcept
+  InPlaceUnit(const KernelCall& call, const TileTable& tiles, const Cut& cut, const UnitPlace& place) noexcept
       : call_(call),
         tiles_(tiles),
         conv_(call.parameters<ConvolutionParameters>()),
@@ -121,7 +121,7 @@ class Unit {
 
   /// Segments are kernel rows where their taps lie side by side, else single taps. Returns how many.
   std::int64_t set_segments(const Rectangle& part, bool rows_are_runs, std::int64_t* offsets, std::int64_t* weights) const noexcept {
-    const std::int64_t tap_floats = w_.dilation_w * in_.pixel_pitch / kFloat;
+    const std::int64_t tap_floats = w_.dilation_w * in_.pixel_pitch / kFloatSize;
     const std::int64_t columns = rows_are_runs ? std::min<std::int64_t>(1, part.taps_x.size()) : part.taps_x.size();
     std::int64_t count = 0;
     for (std::int64_t ky = 0; ky < part.inputs.taps.size(); ++ky)
@@ -146,14 +146,14 @@ class Unit {
   /// were.
   std::int64_t run_rectangle(const Rectangle& part, const NextPanels* next, std::int64_t first_tile) const noexcept {
     std::int64_t offsets[kMostTapsInPlace], weights[kMostTapsInPlace];
-    const bool rows_are_runs = w_.dilation_w == 1 && in_.pixel_pitch == depth_ * kFloat;
+    const bool rows_are_runs = w_.dilation_w == 1 && in_.pixel_pitch == depth_ * kFloatSize;
     TileJob job = make_job(call_, block_);
     job.segment_offsets = offsets;
     job.segment_weights = weights;
     job.segments = set_segments(part, rows_are_runs, offsets, weights);
     job.depth = rows_are_runs ? part.taps_x.size() * depth_ : depth_;
 
-    const std::int64_t pixel_step = w_.stride_w * in_.pixel_pitch / kFloat, count = tiles_of(part);
+    const std::int64_t pixel_step = w_.stride_w * in_.pixel_pitch / kFloatSize, count = tiles_of(part);
     const std::int64_t below = next == nullptr ? 0 : tiles_.rows * pixel_step + offsets[job.segments - 1];
     OutputWalk walk(call_, part.rows.begin, part.columns.begin, part.columns, block_.channel);
     if (by_runs(part)) {
@@ -198,7 +198,7 @@ class Unit {
 
 void run_in_place(const KernelCall& call, const TileTable& tiles) noexcept {
   const Cut cut = cut_step(call);
-  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept { Unit(call, tiles, cut, cut.units[unit]).run(); });
+  for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int) noexcept { InPlaceUnit(call, tiles, cut, cut.units[unit]).run(); });
 }
 
 }  // namespace sluice::kernels::weighted

@@ -20,7 +20,7 @@ struct Reading {
 /// How a step is cut: blocks of panels times runs of tiles. The pixels are split evenly over all tiles. Where sums are long, all tiles of a
 /// unit first do one part of the depth, then the next: the same chains, and what is in use of the weights stays small. The parts of a chain
 /// of steps are cut alike: `depths` alone follows from the products that a step adds.
-struct Cut {
+struct PointwiseCut {
   Blocks blocks;
   std::int64_t pixels;
   std::int64_t tiles;
@@ -71,7 +71,7 @@ int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable
   return runs_short(call, reading, table, pixels) ? table.short_rows : table.rows;
 }
 
-Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {
+PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels;
   const int tile_rows = rows_of_tile(call, reading, table, pixels);
   std::int64_t tiles = ceil_div(pixels, tile_rows);
@@ -103,10 +103,10 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
 }
 
 /// One unit: its tiles, pixel after pixel.
-class Unit {
+class PointwiseUnit {
  public:
-  Unit(const KernelCall& call, const TileTable& tiles, const Reading& reading, const Cut& cut, const UnitPlace& place,
-       TileRunner runner) noexcept
+  PointwiseUnit(const KernelCall& call, const TileTable& tiles, const Reading& reading, const PointwiseCut& cut, const UnitPlace& place,
+                TileRunner runner) noexcept
       : call_(call),
         tiles_(tiles),
         runner_(runner),
@@ -196,7 +196,7 @@ class Unit {
   const TileTable& tiles_;
   TileRunner runner_;
   const Reading& reading_;
-  const Cut& cut_;
+  const PointwiseCut& cut_;
   const UnitPlace place_;
   const Block block_;
   const Interval<std::int64_t> run_;
@@ -204,11 +204,11 @@ class Unit {
 };
 
 void run(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept {
-  const Cut cut = cut_step(call, reading, tiles, thread_count(call));
+  const PointwiseCut cut = cut_step(call, reading, tiles, thread_count(call));
   const std::int64_t groups = reading.outputs / reading.outputs_per_group;
   const NarrowRooms rooms(tiles, narrow_step(weighted_of(call), groups, {call.rows, call.channels, thread_count(call)}), call.workspace);
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
-    Unit(call, tiles, reading, cut, cut.units[unit], TileRunner(tiles, rooms, thread)).run();
+    PointwiseUnit(call, tiles, reading, cut, cut.units[unit], TileRunner(tiles, rooms, thread)).run();
   });
 }
 

@@ -78,7 +78,7 @@ class ListRooms {
 // ---- dense layers and 1x1 convolutions, whose pixels are read in place
 
 /// Which input pixel an output pixel reads.
-struct Reading {
+struct SparseReading {
   std::int64_t in_rows = 1;  // of an image
   std::int64_t out_rows = 1;
   std::int64_t stride_h = 1;
@@ -87,14 +87,14 @@ struct Reading {
 
 /// How a step is cut: runs of tiles, and for each run block after block, whose lists are made anew; a run's inputs stay in the second
 /// cache. Threads share the pixels or the blocks (shares_pixels).
-struct Cut {
+struct SparseCut {
   Blocks blocks;
   std::int64_t pixels;
   std::int64_t tiles;
   UnitGrid units;
 };
 
-Cut cut_step(const KernelCall& call, const SparseTiles& tiles, int threads) noexcept {
+SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, int threads) noexcept {
   const WeightedParameters& weighted = weighted_of(call);
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels, outputs = weighted.panels.outputs_per_group;
   std::int64_t count = ceil_div(pixels, std::int64_t{tiles.rows});
@@ -110,7 +110,7 @@ Cut cut_step(const KernelCall& call, const SparseTiles& tiles, int threads) noex
   return {blocks, pixels, count, units};
 }
 
-void run_unit(const KernelCall& call, const SparseTiles& tiles, const Reading& reading, const Cut& cut, std::int64_t unit,
+void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
               const ListRooms& rooms, int thread) noexcept {
   const UnitPlace place = cut.units[unit];
   const Block block = cut.blocks[place.block];
@@ -149,9 +149,9 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const Reading& r
   }
 }
 
-void run_in_place(const KernelCall& call, const SparseTiles& tiles, const Reading& reading, const std::uint32_t* ends) noexcept {
+void run_in_place(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const std::uint32_t* ends) noexcept {
   const int threads = thread_count(call);
-  const Cut cut = cut_step(call, tiles, threads);
+  const SparseCut cut = cut_step(call, tiles, threads);
   const ListRooms rooms(call, tiles, ends, panels_of_room(weighted_of(call).panels.values), threads);
   for_each_unit(call, cut.units.count(),
                 [&](std::int64_t unit, int thread) noexcept { run_unit(call, tiles, reading, cut, unit, rooms, thread); });

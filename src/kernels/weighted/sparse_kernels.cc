@@ -49,7 +49,7 @@ bool pointwise_fits(const Graph& graph, const Node& node) noexcept {
   return form_fits<kForm>(graph, node) && weighted::reads_in_place(convolution_parameters(graph, node));
 }
 
-std::uint32_t residual_input(const Graph&, const Node& node) noexcept {
+std::uint32_t sparse_residual_input(const Graph&, const Node& node) noexcept {
   return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
 }
 
@@ -59,7 +59,7 @@ CostFeatures cost_of(const Graph& graph, const Node& node, const StepExtent& ext
   return weighted::sparse_cost(weighted, graph.weight(node.weights[0]).panel_ends.data(), extent);
 }
 
-struct Described {
+struct DescribedSparse {
   std::string_view name;
   OpKind op = OpKind::kConv;
   bool cuts_sums = false;
@@ -67,7 +67,7 @@ struct Described {
 
 /// `kEntry(isa)` runs nodes whose parameters `kParameters` makes, in the workspace that `kWorkspace` asks for.
 template <KernelId kId, auto kParameters, auto kEntry, auto kWorkspace>
-constexpr KernelDescriptor describe(const Described& what, bool (*supports)(const Graph&, const Node&) noexcept) noexcept {
+constexpr KernelDescriptor describe(const DescribedSparse& what, bool (*supports)(const Graph&, const Node&) noexcept) noexcept {
   return {.id = kId,
           .name = what.name,
           .op = what.op,
@@ -75,7 +75,7 @@ constexpr KernelDescriptor describe(const Described& what, bool (*supports)(cons
           .slices_channels = true,
           .slices_rows = true,
           .cuts_sums = what.cuts_sums,
-          .in_place_inputs = residual_input,
+          .in_place_inputs = sparse_residual_input,
           .resolve = if_built<kId, resolve_as<kParameters, kEntry>>(),
           .parameter_bytes = kParameterBytes<kParameters>,
           .workspace = workspace_of<kWorkspace>,

@@ -81,9 +81,9 @@ void copy_outputs(const float* from, float* to, std::int64_t floats) noexcept {
 }
 
 /// One row of inputs, and the rows of outputs among `call.rows` that it makes.
-class RowRunner {
+class TransposedRow {
  public:
-  RowRunner(const KernelCall& call, const TileTable& tiles, const Room& room) noexcept
+  TransposedRow(const KernelCall& call, const TileTable& tiles, const Room& room) noexcept
       : call_(call), tiles_(tiles), w_(call.parameters<ConvolutionParameters>().window), room_(room) {}
 
   void run(std::int64_t row, TileJob job, int thread) const noexcept {
@@ -158,7 +158,7 @@ void run_transposed_lanes(const KernelCall& call, const TileTable& tiles) noexce
   job.depth = conv.in_channels;
   job.outputs_are_far = false;
   const std::int64_t first = call.rows.begin / conv.window.stride_h, end = ceil_div(call.rows.end, conv.window.stride_h);
-  const RowRunner runner(call, tiles, room);
+  const TransposedRow runner(call, tiles, room);
   for_each_unit(call, end - first, [&](std::int64_t unit, int thread) noexcept { runner.run(first + unit, job, thread); });
 }
 

@@ -31,11 +31,11 @@ const std::byte* raw_panel(const KernelCall& call, std::int64_t panel) noexcept 
 
 /// Channels `k` as they are stored; of narrow panels, the lines where they lie, for fetching alone.
 RawPanels raw_panels(const KernelCall& call, std::int64_t panel, Interval<std::int64_t> k) noexcept {
-  constexpr std::int64_t kFloat = sizeof(float), kLine = kLanes * kFloat;
+  constexpr std::int64_t kValueBytes = sizeof(float), kLineBytes = kLanes * kValueBytes;
   const PanelGeometry& geometry = conv_of(call).weighted.panels;
   const std::int64_t value = static_cast<std::int64_t>(geometry.panel_bytes.count()) / geometry.values;  // of 16 lanes
-  return {reinterpret_cast<const float*>(raw_panel(call, panel) + k.begin * value), conv_of(call).group_depth() * value / kFloat,
-          ceil_div(k.size() * value, kLine)};
+  return {reinterpret_cast<const float*>(raw_panel(call, panel) + k.begin * value), conv_of(call).group_depth() * value / kValueBytes,
+          ceil_div(k.size() * value, kLineBytes)};
 }
 
 /// Transforms channels `k` of a raw panel. `u`: where those of the first of them lie.

@@ -25,7 +25,7 @@ constexpr std::int64_t kDepthAtATime = 64;
 
 std::int64_t whole_lines(std::int64_t floats) noexcept { return ceil_div(floats, kLineFloats) * kLineFloats; }
 
-std::int64_t bytes_of(std::int64_t floats) noexcept { return floats * static_cast<std::int64_t>(sizeof(float)); }
+std::int64_t bytes_of_floats(std::int64_t floats) noexcept { return floats * static_cast<std::int64_t>(sizeof(float)); }
 
 /// An odd number of lines: values that are read together then lie in different sets of the L1 cache.
 std::int64_t odd_lines(std::int64_t floats) noexcept { return (ceil_div(floats, kLineFloats) | 1) * kLineFloats; }
@@ -57,9 +57,9 @@ WinogradCut::WinogradCut(const ConvolutionParameters& conv, const StepExtent& ex
       depth(conv.group_depth()) {
   const std::int64_t most_panels = std::min(panels.size(), ceil_div(conv.group_outputs(), kLineFloats));  // of a group
   const std::int64_t all_u = most_panels * kPoints * winograd_u_point(depth);
-  keeps_weights = !extent.derived && squares.count() > kFewSquares && bytes_of(all_u) <= kKeptBytes;
+  keeps_weights = !extent.derived && squares.count() > kFewSquares && bytes_of_floats(all_u) <= kKeptBytes;
   u_depth = keeps_weights ? depth : std::min(depth, kDepthAtATime);
-  const std::int64_t square_bytes = bytes_of(kPoints * (odd_lines(depth) + kSquareFloats));
+  const std::int64_t square_bytes = bytes_of_floats(kPoints * (odd_lines(depth) + kSquareFloats));
   const std::int64_t most = keeps_weights ? kFewSquares : std::clamp<std::int64_t>(kSquaresBytes / square_bytes, 1, kManySquares);
   blocks = std::max<std::int64_t>(1, ceil_div(squares.count(), most));
   // Threads share the panels of a single block, if they can do so evenly, else blocks.

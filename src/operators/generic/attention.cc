@@ -99,7 +99,7 @@ PlainRefusal infer_causal(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kAttentionOperators[] = {
     {410, "Attention", "is_causal:i=0 kv_num_heads:i=0 q_num_heads:i=0 qk_matmul_output_mode:i=0 scale:f softcap:f=0 softmax_precision:i=0",
      infer_attention, nullptr, 4},
     {411, "RotaryEmbedding", "interleaved:i=0 num_heads:i=0 rotary_embedding_dim:i=0", infer_rotary},
@@ -110,6 +110,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> attention_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> attention_operators() noexcept { return kAttentionOperators; }
 
 }  // namespace sluice::operators::generic

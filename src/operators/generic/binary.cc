@@ -62,7 +62,7 @@ constexpr PlainOperator line(std::uint16_t number, std::string_view name, const 
   return {number, name, "", infer, &takes};
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kBinaryOperators[] = {
     line(100, "Add", kNumbers),      line(101, "Sub", kNumbers),
     line(102, "Mul", kNumbers),      line(103, "Div", kNumbers),
     line(104, "Max2", kNumbers),     line(105, "Min2", kNumbers),
@@ -80,6 +80,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> binary_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> binary_operators() noexcept { return kBinaryOperators; }
 
 }  // namespace sluice::operators::generic

@@ -45,7 +45,7 @@ PlainRefusal infer_tile(const PlainNode& node, PlainTensor& out) noexcept {
   return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kCastOperators[] = {
     {150, "Cast", "to:i", infer_cast},
     {151, "BitCast", "to:i", infer_bit_cast},
     {152, "Expand", "shape:I@1", infer_expand, nullptr, 1, bound_stated},
@@ -54,6 +54,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> cast_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> cast_operators() noexcept { return kCastOperators; }
 
 }  // namespace sluice::operators::generic

@@ -71,7 +71,7 @@ PlainRefusal infer_choose(const PlainNode& node, PlainTensor& out) noexcept {
 }
 
 // 560, 562 and 570 were nodes whose bodies lay in their arguments (src/operators/subgraphs.cc).
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kControlOperators[] = {
     {561, "TakeResult", "number:i=0 type:i=0 axes:i=0 shape:I", infer_take, nullptr, 1, bound_take, true},
     {kChoose, "Choose", "", infer_choose, nullptr, 1, bound_choose, true},
     {kRunIf, "RunIf", "results:I", infer_if, nullptr, 1, nullptr, false, true},
@@ -84,7 +84,7 @@ constexpr PlainOperator kScanOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> control_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> control_operators() noexcept { return kControlOperators; }
 std::span<const PlainOperator> scan_operators() noexcept { return kScanOperators; }
 
 }  // namespace sluice::operators::generic

@@ -7,8 +7,6 @@ namespace sluice::operators::generic {
 using namespace convolve;
 namespace {
 
-bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
-
 PlainRefusal infer_conv(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0) || !node.has(1)) return kMissingInput;
   for (const PlainTensor& t : node.inputs())
@@ -21,7 +19,7 @@ PlainRefusal infer_conv(const PlainNode& node, PlainTensor& out) noexcept {
 
 // ---- ConvInteger: x, w, their zero points
 
-PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_conv_integer(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0) || !node.has(1)) return kMissingInput;
   if (!is_byte(node.in(0).dtype) || !is_byte(node.in(1).dtype)) return kWrongType;
   Windows w;
@@ -36,7 +34,7 @@ PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
 
 // ---- QLinearConv: x, its scale and zero point, w the same, y's scale and zero point, bias
 
-PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_qlinear_conv(const PlainNode& node, PlainTensor& out) noexcept {
   for (int i = 0; i < 8; ++i)
     if (!node.has(i)) return kMissingInput;
   if (!is_byte(node.in(0).dtype) || !is_byte(node.in(3).dtype) || !is_byte(node.in(7).dtype)) return kWrongType;
@@ -99,10 +97,10 @@ PlainRefusal infer_deform(const PlainNode& node, PlainTensor& out) noexcept {
   return window_shape(w, x[0], node.in(1).shape[0], out.shape) ? nullptr : kWrongShape;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kConvolveOperators[] = {
     {380, "Conv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_conv},
-    {381, "ConvInteger", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_integer},
-    {382, "QLinearConv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_qlinear},
+    {381, "ConvInteger", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_conv_integer},
+    {382, "QLinearConv", SLUICE_WINDOW_ARGUMENTS "group:i=1", infer_qlinear_conv},
     {383, "ConvTranspose", SLUICE_WINDOW_ARGUMENTS "group:i=1 output_padding:I output_shape:I", infer_transposed},
     {384, "Col2Im", SLUICE_WINDOW_ARGUMENTS "image_shape:I@1 block_shape:I@2", infer_columns, nullptr, 1, bound_stated},
     {385, "DeformConv", SLUICE_WINDOW_ARGUMENTS "group:i=1 offset_group:i=1", infer_deform},
@@ -110,6 +108,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> convolve_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> convolve_operators() noexcept { return kConvolveOperators; }
 
 }  // namespace sluice::operators::generic

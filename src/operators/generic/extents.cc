@@ -212,7 +212,7 @@ PlainRefusal infer_softmax(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kExtentsOperators[] = {
     {500, "Shape", "start:i=0 end:i", infer_shape, nullptr, 1, nullptr, false, true},
     {501, "Size", "", infer_size, nullptr, 1, nullptr, false, true},
     {502, "Reshape", "shape:I@1 allowzero:i=0", infer_reshape, nullptr, 1, bound_stated},
@@ -232,6 +232,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> extents_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> extents_operators() noexcept { return kExtentsOperators; }
 
 }  // namespace sluice::operators::generic

@@ -27,7 +27,7 @@ PlainRefusal infer_gather(const PlainNode& node, PlainTensor& out) noexcept {
 
 // ---- GatherElements
 
-PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_gather_elements(const PlainNode& node, PlainTensor& out) noexcept {
   if (PlainRefusal refusal = check_types(node)) return refusal;
   const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
   const int axis = axis_of(node.integer(0), data.rank());
@@ -41,7 +41,7 @@ PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
 
 // ---- GatherND
 
-PlainRefusal infer_nd(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_gather_nd(const PlainNode& node, PlainTensor& out) noexcept {
   if (PlainRefusal refusal = check_types(node)) return refusal;
   const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
   if (data.rank() < 1 || indices.rank() < 1) return kWrongRank;
@@ -56,14 +56,14 @@ PlainRefusal infer_nd(const PlainNode& node, PlainTensor& out) noexcept {
   return make_shape(dims.span(), out.shape) ? nullptr : kWrongShape;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kGatherOperators[] = {
     {250, "Gather", "axis:i=0", infer_gather},
-    {251, "GatherElements", "axis:i=0", infer_elements},
-    {252, "GatherND", "batch_dims:i=0", infer_nd},
+    {251, "GatherElements", "axis:i=0", infer_gather_elements},
+    {252, "GatherND", "batch_dims:i=0", infer_gather_nd},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> gather_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> gather_operators() noexcept { return kGatherOperators; }
 
 }  // namespace sluice::operators::generic

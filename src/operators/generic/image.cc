@@ -50,7 +50,7 @@ PlainRefusal infer_roi(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kImageOperators[] = {
     {431, "GridSample", "align_corners:i=0 mode:s=linear|nearest|cubic|bilinear|bicubic padding_mode:s=zeros|border|reflection",
      infer_grid},
     {432, "AffineGrid", "size:I@1 align_corners:i=0", infer_affine, nullptr, 1, bound_stated_f32},
@@ -62,6 +62,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> image_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> image_operators() noexcept { return kImageOperators; }
 
 }  // namespace sluice::operators::generic

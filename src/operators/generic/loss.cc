@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kArguments = "reduction:s=mean|sum|none ignore_index:i";
 
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_loss(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0) || !node.has(1)) return kMissingInput;
   const Shape &scores = node.in(0).shape, &targets = node.in(1).shape;
   if (scores.rank() < 2 || targets.rank() != scores.rank() - 1) return kWrongRank;
@@ -25,13 +25,13 @@ PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {330, "NegativeLogLikelihoodLoss", kArguments, infer},
-    {331, "SoftmaxCrossEntropyLoss", kArguments, infer, nullptr, 2},
+constexpr PlainOperator kLossOperators[] = {
+    {330, "NegativeLogLikelihoodLoss", kArguments, infer_loss},
+    {331, "SoftmaxCrossEntropyLoss", kArguments, infer_loss, nullptr, 2},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> loss_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> loss_operators() noexcept { return kLossOperators; }
 
 }  // namespace sluice::operators::generic

@@ -15,15 +15,13 @@ bool product_shape(const Product& p, Shape& out) noexcept {
   return make_shape(dims.span(), out);
 }
 
-bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
-
 bool per_channel(const PlainNode& node, int input, std::int64_t channels) noexcept {
   return !node.has(input) || node.in(input).count() == 1 || node.in(input).count() == channels;
 }
 
 // ---- MatMulInteger: A, B, their zero points
 
-PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_matmul_integer(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0) || !node.has(1)) return kMissingInput;
   if (!is_byte(node.in(0).dtype) || !is_byte(node.in(1).dtype)) return kWrongType;
   Product p;
@@ -36,7 +34,7 @@ PlainRefusal infer_integer(const PlainNode& node, PlainTensor& out) noexcept {
 
 // ---- QLinearMatMul: a, its scale and zero point, b the same, the result's scale and zero point
 
-PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_qlinear_matmul(const PlainNode& node, PlainTensor& out) noexcept {
   for (int i = 0; i < 8; ++i)
     if (!node.has(i)) return kMissingInput;
   if (!is_byte(node.in(0).dtype) || !is_byte(node.in(3).dtype) || !is_byte(node.in(7).dtype)) return kWrongType;
@@ -83,9 +81,9 @@ PlainRefusal infer_einsum(const PlainNode& node, PlainTensor& out) noexcept {
   return make_shape(sum.extents.dims().first(static_cast<std::size_t>(sum.kept)), out.shape) ? nullptr : kWrongShape;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {480, "MatMulInteger", "", infer_integer},
-    {481, "QLinearMatMul", "", infer_qlinear},
+constexpr PlainOperator kMatrixOperators[] = {
+    {480, "MatMulInteger", "", infer_matmul_integer},
+    {481, "QLinearMatMul", "", infer_qlinear_matmul},
     {482, "MatMul", "", infer_matmul},
     {483, "Det", "", infer_det},
     {484, "EinsumOfLetters", "letters:I kept:i", infer_einsum},
@@ -93,6 +91,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> matrix_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> matrix_operators() noexcept { return kMatrixOperators; }
 
 }  // namespace sluice::operators::generic

@@ -78,7 +78,7 @@ PlainRefusal infer_batch(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kNormalizeOperators[] = {
     {300, "LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer, nullptr, 3},
     {301, "RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", infer_layer},
     {302, "InstanceNormalization", "epsilon:f=1e-5 num_groups:i", infer_group},
@@ -90,6 +90,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> normalize_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> normalize_operators() noexcept { return kNormalizeOperators; }
 
 }  // namespace sluice::operators::generic

@@ -7,7 +7,7 @@ namespace sluice::operators::generic {
 using namespace pool;
 namespace {
 
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_pool(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0)) return kMissingInput;
   const PlainTensor& x = node.in(0);
   const bool bytes = x.dtype == DType::kI8 || x.dtype == DType::kU8;
@@ -50,10 +50,10 @@ PlainRefusal infer_unpool(const PlainNode& node, PlainTensor& out) noexcept {
   return window_shape(w, x.shape[0], x.shape[1], out.shape) ? nullptr : kWrongShape;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {370, "MaxPool", SLUICE_WINDOW_ARGUMENTS "storage_order:i=0", infer, &kMax, 2},
-    {371, "AveragePool", SLUICE_WINDOW_ARGUMENTS "count_include_pad:i=0", infer, &kAverage},
-    {372, "LpPool", SLUICE_WINDOW_ARGUMENTS "p:i=2", infer, &kLp},
+constexpr PlainOperator kPoolOperators[] = {
+    {370, "MaxPool", SLUICE_WINDOW_ARGUMENTS "storage_order:i=0", infer_pool, &kMax, 2},
+    {371, "AveragePool", SLUICE_WINDOW_ARGUMENTS "count_include_pad:i=0", infer_pool, &kAverage},
+    {372, "LpPool", SLUICE_WINDOW_ARGUMENTS "p:i=2", infer_pool, &kLp},
     {373, "GlobalMaxPool", "", infer_global, &kMax},
     {374, "GlobalAveragePool", "", infer_global, &kAverage},
     {375, "GlobalLpPool", "p:i=2", infer_global, &kLp},
@@ -62,6 +62,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> pool_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> pool_operators() noexcept { return kPoolOperators; }
 
 }  // namespace sluice::operators::generic

@@ -45,7 +45,7 @@ PlainRefusal infer_dynamic(const PlainNode& node, PlainTensor& out) noexcept {
 
 constexpr bool kAdds = true, kMultiplies = false;
 
-PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_qlinear_pair(const PlainNode& node, PlainTensor& out) noexcept {
   for (const int i : {0, 1, 3, 4, 6})
     if (!node.has(i)) return kMissingInput;
   for (const int i : {1, 4, 6})
@@ -58,16 +58,16 @@ PlainRefusal infer_qlinear(const PlainNode& node, PlainTensor& out) noexcept {
   return broadcast_to(node.in(0).shape, node.in(3).shape, out.shape) ? nullptr : kWrongShape;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kQuantizeOperators[] = {
     {340, "QuantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0 saturate:i=1", infer_quantize},
     {341, "DequantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0", infer_dequantize},
     {342, "DynamicQuantizeLinear", "", infer_dynamic, nullptr, 3},
-    {343, "com.microsoft::QLinearAdd", "", infer_qlinear, &kAdds},
-    {344, "com.microsoft::QLinearMul", "", infer_qlinear, &kMultiplies},
+    {343, "com.microsoft::QLinearAdd", "", infer_qlinear_pair, &kAdds},
+    {344, "com.microsoft::QLinearMul", "", infer_qlinear_pair, &kMultiplies},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> quantize_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> quantize_operators() noexcept { return kQuantizeOperators; }
 
 }  // namespace sluice::operators::generic

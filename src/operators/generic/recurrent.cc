@@ -15,7 +15,7 @@ namespace {
   "alpha:F beta:F"
 
 /// Results: all hidden states, the last one, the last cell.
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_recurrent(const PlainNode& node, PlainTensor& out) noexcept {
   Sizes s;
   if (PlainRefusal refusal = sizes_of(node, s)) return refusal;
   out.dtype = DType::kF32;
@@ -26,14 +26,14 @@ PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {400, "RNN", SLUICE_RECURRENT_ARGUMENTS, infer, &kRnn, 2},
-    {401, "GRU", SLUICE_RECURRENT_ARGUMENTS, infer, &kGru, 2},
-    {402, "LSTM", SLUICE_RECURRENT_ARGUMENTS, infer, &kLstm, 3},
+constexpr PlainOperator kRecurrentOperators[] = {
+    {400, "RNN", SLUICE_RECURRENT_ARGUMENTS, infer_recurrent, &kRnn, 2},
+    {401, "GRU", SLUICE_RECURRENT_ARGUMENTS, infer_recurrent, &kGru, 2},
+    {402, "LSTM", SLUICE_RECURRENT_ARGUMENTS, infer_recurrent, &kLstm, 3},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> recurrent_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> recurrent_operators() noexcept { return kRecurrentOperators; }
 
 }  // namespace sluice::operators::generic

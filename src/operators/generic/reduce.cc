@@ -58,7 +58,7 @@ PlainRefusal infer_running(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kReduceOperators[] = {
     line(170, "ReduceSum", Fold::kSum),
     line(171, "ReduceMean", Fold::kMean),
     line(172, "ReduceProd", Fold::kProd),
@@ -71,12 +71,12 @@ constexpr PlainOperator kOperators[] = {
     line(179, "ReduceSumSquare", Fold::kSumSquare),
     {180, "ArgMax", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, &kLargest},
     {181, "ArgMin", "axis:i=0 keepdims:i=1 select_last_index:i=0", infer_arg, &kSmallest},
-    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, &kSum, 1, bound_as_input},
+    {182, "CumSum", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, &reduce::kSum, 1, bound_as_input},
     {183, "CumProd", "axis:i@1 exclusive:i=0 reverse:i=0", infer_running, &kProduct, 1, bound_as_input},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> reduce_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> reduce_operators() noexcept { return kReduceOperators; }
 
 }  // namespace sluice::operators::generic

@@ -33,7 +33,7 @@ PlainRefusal infer_at_run(const PlainNode& node, PlainTensor& out) noexcept {
   return infer_resize(resolved.node(node), out);
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kResizeOperators[] = {
     {430, "ResizeOfExtents",
      "extents:I scales:F mode:i coordinates:i rounding:i cubic_a:f exclude_outside:i extrapolation:f antialias:i roi:F", infer_resize},
     {590, "ResizeAtRun",
@@ -44,9 +44,9 @@ constexpr PlainOperator kOperators[] = {
 }  // namespace
 
 PlainNode resize::Resolved::node(const PlainNode& of) const noexcept {
-  return PlainNode(kOperators[0], {.present = 1, .arguments = std::span(words_).first(count_)}, of.inputs().first(1));
+  return PlainNode(kResizeOperators[0], {.present = 1, .arguments = std::span(words_).first(count_)}, of.inputs().first(1));
 }
 
-std::span<const PlainOperator> resize_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> resize_operators() noexcept { return kResizeOperators; }
 
 }  // namespace sluice::operators::generic

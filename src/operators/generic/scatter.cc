@@ -14,12 +14,12 @@ constexpr std::string_view kNdArguments = "reduction:s=none|add|mul|max|min";
 PlainRefusal check_types(const PlainNode& node, std::int64_t reduction) noexcept {
   if (!node.has(0) || !node.has(1) || !node.has(2)) return kMissingInput;
   if (!is_index(node.in(1).dtype) || node.in(2).dtype != node.in(0).dtype) return kWrongType;
-  return reduction == kNone || is_number(node.in(0).dtype) ? nullptr : kWrongType;
+  return reduction == scatter::kNone || is_number(node.in(0).dtype) ? nullptr : kWrongType;
 }
 
 // ---- ScatterElements
 
-PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_scatter_elements(const PlainNode& node, PlainTensor& out) noexcept {
   if (PlainRefusal refusal = check_types(node, node.integer(1))) return refusal;
   const Shape &data = node.in(0).shape, &indices = node.in(1).shape;
   const int axis = axis_of(node.integer(0), data.rank());
@@ -33,7 +33,7 @@ PlainRefusal infer_elements(const PlainNode& node, PlainTensor& out) noexcept {
 
 // ---- ScatterND
 
-PlainRefusal infer_nd(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_scatter_nd(const PlainNode& node, PlainTensor& out) noexcept {
   if (PlainRefusal refusal = check_types(node, node.integer(0))) return refusal;
   const Shape &data = node.in(0).shape, &indices = node.in(1).shape, &updates = node.in(2).shape;
   if (data.rank() < 1 || indices.rank() < 1) return kWrongRank;
@@ -61,15 +61,15 @@ PlainRefusal infer_tensor(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator kOperators[] = {
-    {280, "ScatterElements", kElementsArguments, infer_elements},
-    {281, "Scatter", kElementsArguments, infer_elements},
-    {282, "ScatterND", kNdArguments, infer_nd},
+constexpr PlainOperator kScatterOperators[] = {
+    {280, "ScatterElements", kElementsArguments, infer_scatter_elements},
+    {281, "Scatter", kElementsArguments, infer_scatter_elements},
+    {282, "ScatterND", kNdArguments, infer_scatter_nd},
     {283, "TensorScatter", "axis:i=-2 mode:s=linear|circular", infer_tensor},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> scatter_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> scatter_operators() noexcept { return kScatterOperators; }
 
 }  // namespace sluice::operators::generic

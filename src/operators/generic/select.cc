@@ -114,7 +114,7 @@ PlainRefusal infer_eye(const PlainNode& node, PlainTensor& out) noexcept {
   return is_number(out.dtype) ? nullptr : kWrongType;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kSelectOperators[] = {
     {200, "TopK", "k:i@1 axis:i=-1 largest:i=1 sorted:i=1", infer_top_k, nullptr, 2, bound_top_k},
     {201, "Hardmax", "axis:i #", infer_hardmax},
     {202, "OneHot", "depth:i@1 axis:i=-1", infer_one_hot, nullptr, 1, bound_one_hot},
@@ -126,6 +126,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> select_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> select_operators() noexcept { return kSelectOperators; }
 
 }  // namespace sluice::operators::generic

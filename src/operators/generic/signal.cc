@@ -84,7 +84,7 @@ PlainRefusal infer_tf_idf(const PlainNode& node, PlainTensor& out) noexcept {
 
 constexpr std::string_view kWindowArguments = "size:i@0 output_datatype:i=1 periodic:i=1";
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kSignalOperators[] = {
     {460, "DFT", "dft_length:i@1 axis_input:i@2 inverse:i=0 axis:i # onesided:i=0", infer_dft, nullptr, 1, bound_stated_f32},
     {461, "STFT", "frame_step:i@1 frame_length:i@3 onesided:i=1", infer_stft, nullptr, 1, bound_stated_f32},
     {462, "HannWindow", kWindowArguments, infer_window, &kHann, 1, bound_stated_f32},
@@ -99,6 +99,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> signal_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> signal_operators() noexcept { return kSignalOperators; }
 
 }  // namespace sluice::operators::generic

@@ -67,7 +67,7 @@ PlainRefusal bound_range(const PlainNode& node, PlainTensor& out, std::uint8_t&)
   return refusal != nullptr ? refusal : kStateBound;
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kSizedOperators[] = {
     {540, "NonZero", "", infer_nonzero, nullptr, 1, bound_nonzero, true},
     {541, "Compress", "axis:i", infer_compress, nullptr, 1, bound_compress, true},
     {542, "Unique", "axis:i sorted:i=1", infer_unique, nullptr, 4, bound_unique, true},
@@ -76,6 +76,6 @@ constexpr PlainOperator kOperators[] = {
 
 }  // namespace
 
-std::span<const PlainOperator> sized_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> sized_operators() noexcept { return kSizedOperators; }
 
 }  // namespace sluice::operators::generic

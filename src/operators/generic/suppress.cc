@@ -24,12 +24,12 @@ PlainRefusal bound_suppress(const PlainNode& node, PlainTensor& out, std::uint8_
   return infer_suppress(node, out);
 }
 
-constexpr PlainOperator kOperators[] = {
+constexpr PlainOperator kSuppressOperators[] = {
     {550, "NonMaxSuppression", "most:i@2 overlap:f@3 score:f@4 center_point_box:i=0", infer_suppress, nullptr, 1, bound_suppress, true},
 };
 
 }  // namespace
 
-std::span<const PlainOperator> suppress_operators() noexcept { return kOperators; }
+std::span<const PlainOperator> suppress_operators() noexcept { return kSuppressOperators; }
 
 }  // namespace sluice::operators::generic

@@ -18,6 +18,7 @@ namespace sluice::operators::generic {
 using Extents = std::array<std::int64_t, Shape::kMaxRank>;
 
 constexpr bool is_f32(DType dtype) noexcept { return dtype == DType::kF32; }
+constexpr bool is_byte(DType dtype) noexcept { return dtype == DType::kI8 || dtype == DType::kU8; }
 /// What integer arithmetic takes. u64 is left out: the arithmetic is that of i64. (Functions of two values have one for u64.)
 constexpr bool is_integer(DType dtype) noexcept {
   return dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16 || dtype == DType::kI32 ||
