@@ -21,7 +21,7 @@ constexpr bool is_whole(DType dtype) noexcept { return is_integer(dtype) || dtyp
 
 const Takes& taken_by(const PlainNode& node) noexcept { return *static_cast<const Takes*>(node.op().detail); }
 
-PlainRefusal infer(const PlainNode& node, PlainTensor& out) noexcept {
+PlainRefusal infer_binary(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0) || !node.has(1)) return kMissingInput;
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const Takes& takes = taken_by(node);
@@ -59,7 +59,7 @@ PlainRefusal infer_pow(const PlainNode& node, PlainTensor& out) noexcept {
 }
 
 constexpr PlainOperator line(std::uint16_t number, std::string_view name, const Takes& takes) noexcept {
-  return {number, name, "", infer, &takes};
+  return {number, name, "", infer_binary, &takes};
 }
 
 constexpr PlainOperator kBinaryOperators[] = {

@@ -27,7 +27,7 @@ PlainRefusal bound(const PlainNode& node, PlainTensor& out, std::uint8_t& axes) 
 }
 
 constexpr PlainOperator line(std::uint16_t number, std::string_view name, Fold fold) noexcept {
-  return {number, name, "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0", infer, &kFolds[static_cast<std::size_t>(fold)], 1, bound,
+  return {number, name, "axes:I@1 keepdims:i=1 noop_with_empty_axes:i=0", reduce::infer, &kFolds[static_cast<std::size_t>(fold)], 1, bound,
           false,  true};
 }
 
