@@ -73,7 +73,11 @@ bool is_global(const Graph& graph, const Node& node) {
 
 Choice choose_pool(const Graph& graph, const Node& node) {
   if (!one_image_or_rows(graph, node)) return {.refused = kSeveralImages};
-  if (node.numeric == NumericClass::kInt8) return {is_global(graph, node) ? Kernel::kFoldU8 : Kernel::kPoolU8};
+  if (node.numeric == NumericClass::kInt8) {
+    // Padding behind the image makes it a mean of reals, which a fold does not add (operators/parameters/integer.h).
+    const Window& w = node.as<model::PoolAttributes>().window;
+    return {is_global(graph, node) && w.pad_bottom == 0 && w.pad_right == 0 ? Kernel::kFoldU8 : Kernel::kPoolU8};
+  }
   return {is_global(graph, node) ? Kernel::kFoldF32 : Kernel::kPoolF32};
 }
 

@@ -210,7 +210,7 @@ Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node
     SLUICE_ASSIGN_OR_RETURN(multipliers, plain_weight<float>(stage, node, 2, "multipliers", g.all_outputs()));
   }
   const std::string finish = braced(bias, multipliers, range_of(e.range), num(e.has_residual ? 1 : 0), zero_of(e.sum_zero),
-                                    num(e.residual_zero), c_float(e.sum_scale), c_float(e.residual_scale), c_float(e.scale));
+                                    num(e.residual_zero), c_float(e.sum_scale / e.scale), c_float(e.residual_scale / e.scale));
   return braced(window_of(g.window), weights, finish, unsigned_num(plan_.scratch[stage]), num(g.groups), num(g.depth), num(g.outputs),
                 num(e.zero_in), num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), out_of(out),
                 out == DType::kF32 ? apply_of(e.activation) : "NULL", function_of(e.activation));
@@ -233,7 +233,8 @@ std::string ParameterWriter::pool(std::size_t stage, const Node& node) {
   if (node.numeric == model::NumericClass::kInt8) {
     const operators::IntegerPoolParameters p = integer::pool_parameters(graph_, node);
     return braced(window_of(emitted_window(graph_, node)), range_of(p.range), num(p.zero_in), num(p.pool.kind == PoolingKind::kMax ? 1 : 0),
-                  num(p.pool.count_include_pad ? 1 : 0), channels, c_float(p.ratio), scratch);
+                  num(p.pool.count_include_pad ? 1 : 0), channels, num(p.whole() ? 1 : 0), num(p.offset), c_float(p.scale_in),
+                  c_float(p.scale), scratch);
   }
   const operators::PoolParameters p = kernels::pool_parameters(graph_, node);
   return braced(window_of(emitted_window(graph_, node)), apply_of(p.activation), function_of(p.activation),
@@ -323,8 +324,10 @@ Result<std::string> ParameterWriter::binary(std::size_t stage, const Node& node)
   const std::string channels = num(network_.stages[stage].out.channels);
   if (node.numeric == model::NumericClass::kInt8) {
     const operators::IntegerBinaryParameters p = integer::binary_parameters(graph_, node);
-    return braced(a, b, channels, range_of(p.range), num(static_cast<int>(p.function)), num(p.zero_a), num(p.zero_b), c_float(p.scale_a),
-                  c_float(p.scale_b), c_float(p.scale));
+    const float by = p.function == BinaryFunction::kAdd ? p.scale : 1.0f;
+    const float first = p.function == BinaryFunction::kMul ? p.scale_a * p.scale_b / p.scale : p.scale_a / by;
+    return braced(a, b, channels, range_of(p.range), num(static_cast<int>(p.function)), num(p.zero_a), num(p.zero_b), c_float(first),
+                  c_float(p.scale_b / by), c_float(p.scale));
   }
   const operators::BinaryParameters p = kernels::binary_parameters(graph_, node);
   return braced(a, b, channels, num(static_cast<int>(p.function)), function_of(p.activation));

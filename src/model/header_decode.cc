@@ -273,6 +273,7 @@ class HeaderDecoder {
   Status item(const schema::PoolAttributes& from, PoolAttributes& to) {
     SLUICE_RETURN_IF_ERROR(enumerator(from.kind(), kPoolKindCount, to.kind));
     to.count_include_pad = from.count_include_pad();
+    to.of_i8 = from.of_i8();
     return window(from.window(), to.window);
   }
   Status item(const schema::BinaryAttributes& from, BinaryAttributes& to) {

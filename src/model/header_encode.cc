@@ -61,7 +61,7 @@ struct AttributesEncoder {
   EncodedAttributes operator()(const PoolAttributes& a) const {
     const schema::Window window = window_of(a.window);
     return {schema::Attributes::PoolAttributes,
-            schema::CreatePoolAttributes(builder, static_cast<std::uint8_t>(a.kind), &window, a.count_include_pad).Union()};
+            schema::CreatePoolAttributes(builder, static_cast<std::uint8_t>(a.kind), &window, a.count_include_pad, a.of_i8).Union()};
   }
   EncodedAttributes operator()(const BinaryAttributes& a) const {
     return {schema::Attributes::BinaryAttributes, schema::CreateBinaryAttributes(builder, static_cast<std::uint8_t>(a.function)).Union()};

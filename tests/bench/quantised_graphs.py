@@ -343,4 +343,5 @@ def main():
             grid(folder)
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -141,6 +141,7 @@ TEST_CASE("integer pools: kinds, windows, padding, channels") {
                                        .pad_right = kernel / 2};
             check_all(pool({kind, with_output(window), with_padding}, 2, channels),
                       {{}, {.rows = 2, .threads = 2, .pixel_gap = 3}, {.rows = 1, .rings = true}});
+            if (kind == model::PoolKind::kAverage) check_all(pool({kind, with_output(window), with_padding, true}, 2, channels));
           }
   for (model::PoolKind kind : {model::PoolKind::kMax, model::PoolKind::kAverage}) {
     const model::Window global{.in_h = 13, .in_w = 11, .kernel_h = 13, .kernel_w = 11};
@@ -148,6 +149,26 @@ TEST_CASE("integer pools: kinds, windows, padding, channels") {
     const model::Window dilated{.in_h = 9, .in_w = 9, .kernel_h = 2, .kernel_w = 3, .dilation_h = 3, .dilation_w = 2};
     check_all(pool({kind, with_output(dilated), false}, 1, 20, {model::Function::kClip, -0.2f, 1.0f}));
   }
+}
+
+TEST_CASE("a mean of a part of the image adds what bytes stand for and rounds with the zero point of its type") {
+  // 2x2 windows of rows 2 pixels wide for each of them: {1, 0, 0, 1} has the mean 0.5, and {0, 0, 1, 5} as floats of scale 0.02 1.4999999.
+  const auto mean = [](std::vector<std::uint8_t> bytes, std::uint8_t zero, bool of_i8) {
+    const auto columns = static_cast<std::int64_t>(bytes.size() / 2);
+    const model::Window window{.in_h = 2, .in_w = columns, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+    std::mt19937 random(1);
+    Problem p = integer_node(model::OpKind::kPool, model::PoolAttributes{model::PoolKind::kAverage, with_output(window), false, of_i8});
+    add_integer_input(p, Shape{1, 2, columns, 1}, {0.02f, 0}, Drawn::kAll, random);
+    set_output(p, Shape{1, 1, columns / 2, 1}, DType::kU8, Quantised{0.02f, zero});
+    p.inputs[0] = bytes_of(bytes);
+    check_all(p, {{}});
+    return values_of<std::uint8_t>(run_reference(p));
+  };
+  using Bytes = std::vector<std::uint8_t>;
+  CHECK(mean({1, 0, 0, 0, 0, 1, 1, 5}, 131, false) == Bytes{132, 132});  // 131.5, 132.4999999
+  CHECK(mean({1, 0, 0, 1}, 131, false) == Bytes{131});                   // all of the image: 0.5 is rounded first
+  CHECK(mean({1, 0, 0, 0, 0, 1, 1, 5}, 128, false) == Bytes{128, 130});  // 128.5, 129.5 as a float
+  CHECK(mean({1, 0, 0, 0, 0, 1, 1, 5}, 128, true) == Bytes{128, 129});   // 0.5, 1.4999999
 }
 
 TEST_CASE("nearest resizing of integers: extents, roundings, channels") {

@@ -88,6 +88,7 @@ struct PoolAttributes {
   PoolKind kind = PoolKind::kMax;
   Window window;                   // out_h and out_w already include the effect of ceil_mode
   bool count_include_pad = false;  // averages only: divide by the taps inside the padded image, else by those inside the image
+  bool of_i8 = false;              // averages of bytes only: they are i8 in the ONNX file (operators/parameters/integer.h)
 };
 
 struct BinaryAttributes {  // numpy broadcasting of the two input shapes

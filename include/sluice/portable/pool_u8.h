@@ -1,4 +1,5 @@
-/* The largest byte of a window, or its mean. A window that is the whole image may be folded pixel by pixel, as its input is made. */
+/* The largest byte of a window, or its mean: of a whole image the sum of whole numbers, else of what they stand for. A window that is the
+   whole image may be folded pixel by pixel, as its input is made. */
 #ifndef SLUICE_PORTABLE_POOL_U8_H
 #define SLUICE_PORTABLE_POOL_U8_H
 
@@ -10,13 +11,18 @@ typedef struct sluice_pool_u8 {
   sluice_range range;
   uint8_t zero_in, is_max, count_include_pad;
   uint16_t channels;
-  float ratio;      /* of the input's scale by the output's */
-  uint32_t scratch; /* the sums of a fold */
+  uint8_t whole, offset; /* of a mean: the window is the image; 128 less is added as the zero point where bytes stand for i8 */
+  float scale_in, scale; /* of the output */
+  uint32_t scratch;      /* the sums of a fold */
 } sluice_pool_u8;
 
 SLUICE_FN uint8_t sluice_pooled_u8(const sluice_pool_u8* p, int32_t sum, uint8_t most, int32_t divisor) {
   if (p->is_max) return most < p->range.low ? p->range.low : most > p->range.high ? p->range.high : most;
-  return sluice_to_u8((float)sum * (p->ratio / (float)divisor), &p->range);
+  return sluice_to_u8((float)sum * (p->scale_in / (p->scale * (float)divisor)), &p->range);
+}
+
+SLUICE_FN uint8_t sluice_mean_of_reals_u8(const sluice_pool_u8* p, float sum, int32_t divisor) {
+  return sluice_to_u8_with_zero(sum / (float)divisor / p->scale, &p->range, p->offset);
 }
 
 SLUICE_FN void sluice_run_pool_u8(const sluice_task* task) {
@@ -30,14 +36,16 @@ SLUICE_FN void sluice_run_pool_u8(const sluice_task* task) {
     for (c = 0; c < p->channels; ++c) {
       int32_t sum = 0;
       uint8_t most = 0;
+      float reals = 0.0f;
       for (ky = 0; ky < p->window.kernel_h; ++ky)
         for (kx = 0; kx < p->window.kernel_w; ++kx) {
           const uint8_t* x = out;
           if (!sluice_find_tap(task, &p->window, pixel, ky, kx, &x)) continue;
           sum += x[c] - p->zero_in;
           if (x[c] > most) most = x[c];
+          if (!p->whole) reals = reals + sluice_to_real(x[c], p->zero_in, p->scale_in);
         }
-      out[c] = sluice_pooled_u8(p, sum, most, divisor);
+      out[c] = p->is_max || p->whole ? sluice_pooled_u8(p, sum, most, divisor) : sluice_mean_of_reals_u8(p, reals, divisor);
     }
   }
 }

@@ -26,16 +26,13 @@ typedef struct sluice_binary_u8 {
   uint32_t channels;
   sluice_range range;
   uint8_t function, zero_a, zero_b;
-  float scale_a, scale_b, scale;
+  float scale_a, scale_b; /* of sums: by the output's; of products: the first is that of both by the output's */
+  float scale;
 } sluice_binary_u8;
 
 /* Comparisons are those of the engine's vectors. */
 SLUICE_FN float sluice_combine_u8(uint8_t function, float a, float b) {
   switch (function) {
-    case SLUICE_SUB:
-      return a - b;
-    case SLUICE_MUL:
-      return a * b;
     case SLUICE_DIV:
       return a / b;
     case SLUICE_MAX:
@@ -43,8 +40,15 @@ SLUICE_FN float sluice_combine_u8(uint8_t function, float a, float b) {
     case SLUICE_MIN:
       return a < b ? a : b;
     default:
-      return a + b;
+      return a - b;
   }
+}
+
+SLUICE_FN uint8_t sluice_join_u8(const sluice_binary_u8* p, uint8_t a, uint8_t b) {
+  const float left = sluice_to_real(a, p->zero_a, p->scale_a), right = sluice_to_real(b, p->zero_b, p->scale_b);
+  if (p->function == SLUICE_ADD) return sluice_to_u8_with_zero(left + right, &p->range, 0);
+  if (p->function == SLUICE_MUL) return sluice_to_u8_with_zero((float)((a - p->zero_a) * (b - p->zero_b)) * p->scale_a, &p->range, 0);
+  return sluice_to_u8(sluice_combine_u8(p->function, left, right) / p->scale, &p->range);
 }
 
 SLUICE_FN void sluice_run_binary_u8(const sluice_task* task) {
@@ -55,11 +59,7 @@ SLUICE_FN void sluice_run_binary_u8(const sluice_task* task) {
     const uint8_t* a = sluice_operand_at(task, &p->a, pixel);
     const uint8_t* b = sluice_operand_at(task, &p->b, pixel);
     uint8_t* out = sluice_at(task->arena, &stage->out, task->row, pixel);
-    for (c = 0; c < p->channels; ++c) {
-      const float left = sluice_to_real(a[(size_t)c * p->a.step], p->zero_a, p->scale_a);
-      const float right = sluice_to_real(b[(size_t)c * p->b.step], p->zero_b, p->scale_b);
-      out[c] = sluice_to_u8(sluice_combine_u8(p->function, left, right) / p->scale, &p->range);
-    }
+    for (c = 0; c < p->channels; ++c) out[c] = sluice_join_u8(p, a[(size_t)c * p->a.step], b[(size_t)c * p->b.step]);
   }
 }
 

@@ -418,10 +418,12 @@ class FormInteger {
   /// Averages; the largest is movement.
   bool average(DraftNode node) {
     if (node.op != OpKind::kPool || node.epilogue.activation.function != Function::kNone) return false;
-    if (std::get_if<model::PoolAttributes>(&node.attributes)->kind != model::PoolKind::kAverage) return false;
+    auto& pool = *std::get_if<model::PoolAttributes>(&node.attributes);
+    if (pool.kind != model::PoolKind::kAverage) return false;
     const auto bytes = bytes_of(node.inputs[0]);
     const auto target = bytes ? target_of(node.output) : std::nullopt;
-    if (!target || std::get_if<model::PoolAttributes>(&node.attributes)->window.taps() > operators::kMostAveragedBytes) return false;
+    if (!target || pool.window.taps() > operators::kMostAveragedBytes) return false;
+    pool.of_i8 = draft_.value(source_[target->quantisers[0]].output).dtype == DType::kI8;
     node.inputs = {*bytes};
     push_rounded(std::move(node), *target);
     return true;

@@ -132,7 +132,14 @@ void pool_row(const KernelCall& call, const TileTable& table, std::int64_t row, 
   const RowView &in = call.inputs[0].view, &out = call.outputs[0].view;
   PoolWindow window = pool_window(p.pool, row, 0);
   const std::uint8_t *first[kMostWindowRows], *rows[kMostWindowRows];
-  WindowRun run{.rows = rows, .channels = channels.size(), .range = p.range, .zero_in = p.zero_in};
+  WindowRun run{.rows = rows,
+                .channels = channels.size(),
+                .range = p.range,
+                .zero_in = p.zero_in,
+                .whole = p.whole(),
+                .scale_in = p.scale_in,
+                .scale = p.scale,
+                .offset = p.offset};
   for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step)
     first[run.row_count++] = in.at<const std::uint8_t>(window.first_row + iy) + channels.begin;
   for (std::int64_t x = 0; x < out.pixels; ++x) {
@@ -140,7 +147,8 @@ void pool_row(const KernelCall& call, const TileTable& table, std::int64_t row, 
     for (std::int64_t i = 0; i < run.row_count; ++i) rows[i] = first[i] + window.x.begin * in.pixel_pitch;
     run.columns = window.x.count;
     run.column_step = window.x.step * in.pixel_pitch;
-    run.multiplier = p.ratio / static_cast<float>(window.divisor);
+    run.count = static_cast<float>(window.divisor);
+    run.multiplier = p.scale_in / (p.scale * run.count);
     (p.pool.kind == PoolingKind::kMax ? table.largest : table.mean)(run, out.at<std::uint8_t>(row, x) + channels.begin);
   }
 }

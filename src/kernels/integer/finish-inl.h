@@ -34,30 +34,30 @@ SLUICE_INLINE V::Reals divide(V::Reals value, const Divisor& by) {
 /// A residual behind the sums.
 struct Residual {
   Range sum_range;
-  V::Reals sum_scale, scale, zero;
-  Divisor out;
-  bool near = false;  // no sum of both is so far from the output's range that Divisor must look at it
+  V::Reals sum_ratio, ratio, zero;  // of the scales by the output's
+  V::Reals zero_out;
+  bool near = false;  // no sum of both is so far from the output's range that an integer does not hold it
 };
 SLUICE_INLINE Residual residual_of(const IntegerEpilogue& e) {
-  Residual r{range_of({.zero = e.sum_zero}), V::set(e.sum_scale), V::set(e.residual_scale), V::set(static_cast<float>(e.residual_zero)),
-             divisor_of(e.scale)};
-  r.near = !r.out.far && e.sum_scale + e.residual_scale < e.scale * 0x1p15f;
-  return r;
+  const float sum_ratio = e.sum_scale / e.scale, ratio = e.residual_scale / e.scale;
+  return {range_of({.zero = e.sum_zero}),           V::set(sum_ratio),          V::set(ratio), V::set(static_cast<float>(e.residual_zero)),
+          V::set(static_cast<float>(e.range.zero)), sum_ratio + ratio < 0x1p15f};
 }
-/// Both, before they are divided by the output's scale.
+/// Both, in steps of the output, its zero point with them.
 SLUICE_INLINE V::Reals with_residual(V::Reals value, const Residual& r, V::Sums residual) {
-  const V::Reals sum = V::times(V::reals(V::rounded_integers(bounded(value, r.sum_range))), r.sum_scale);
-  return V::add(sum, V::times(V::minus(V::reals(residual), r.zero), r.scale));
+  const V::Reals sum = V::times(V::reals(V::rounded_integers(bounded(value, r.sum_range))), r.sum_ratio);
+  return V::add(V::add(sum, V::times(V::minus(V::reals(residual), r.zero), r.ratio)), r.zero_out);
 }
 
 /// Sums of whole panels with a residual that is `near`; false: this instruction set has no code for them.
 template <int kRows, int kVectors>
 SLUICE_INLINE bool finish_near(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first, const Residual& residual) {
+  const V::Sums zero = V::set_sum(job.epilogue->range.zero);  // which packing adds again
   const auto vector = [&](int m, int v) __attribute__((always_inline)) {
     const std::int64_t channel = first + v * V::kLanes;
     const V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
     const V::Reals both = with_residual(value, residual, V::load_bytes(rows.residual[m] + channel));
-    return V::rounded_integers(V::quotient(both, residual.out.divisor, residual.out.inverse));
+    return V::minus(V::rounded_integers(both), zero);
   };
   return V::template pack_whole<kRows, kVectors>(vector, rows, job, first);
 }
@@ -66,7 +66,9 @@ SLUICE_INLINE bool finish_near(const V::Sums* sums, const TileRows& rows, const 
 template <int kRows, int kVectors>
 __attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first,
                                             std::int64_t left) {
-  const Range range = range_of(job.epilogue->range);
+  IntegerRange bytes = job.epilogue->range;
+  if (job.epilogue->has_residual) bytes.zero = 0;  // which is in the value
+  const Range range = range_of(bytes);
   const Residual residual = residual_of(*job.epilogue);
   const bool whole = left == std::int64_t{kVectors} * V::kLanes;
   if (whole && job.epilogue->has_residual && residual.near && finish_near<kRows, kVectors>(sums, rows, job, first, residual)) return;
@@ -76,8 +78,7 @@ __attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows&
       if (live <= 0) break;
       const std::int64_t channel = first + v * V::kLanes;
       V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
-      if (job.epilogue->has_residual)
-        value = divide(with_residual(value, residual, V::load_bytes(rows.residual[m] + channel, live)), residual.out);
+      if (job.epilogue->has_residual) value = with_residual(value, residual, V::load_bytes(rows.residual[m] + channel, live));
       V::store_bytes(to_integers(value, range), reinterpret_cast<std::uint8_t*>(rows.out[m]) + channel, live);
     }
 }

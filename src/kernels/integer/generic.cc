@@ -69,7 +69,8 @@ class Finish {
     if (out.dtype == DType::kF32)
       out.at<float>(row, pixel)[n] = reference::apply(epilogue_.activation, value);
     else
-      out.at<std::uint8_t>(row, pixel)[n] = to_u8(epilogue_.has_residual ? with_residual(value, row, pixel, n) : value, epilogue_.range);
+      out.at<std::uint8_t>(row, pixel)[n] =
+          epilogue_.has_residual ? to_u8_with_zero(with_residual(value, row, pixel, n), epilogue_.range) : to_u8(value, epilogue_.range);
   }
 
  private:
@@ -82,8 +83,8 @@ class Finish {
   float with_residual(float value, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
     const IntegerEpilogue& e = epilogue_;
     const std::uint8_t residual = call_.inputs.back().view.at<const std::uint8_t>(row, pixel)[n];
-    const float sum = to_real(to_u8(value, {.zero = e.sum_zero}), e.sum_zero, e.sum_scale);
-    return (sum + to_real(residual, e.residual_zero, e.residual_scale)) / e.scale;
+    const float sum = to_real(to_u8(value, {.zero = e.sum_zero}), e.sum_zero, e.sum_scale / e.scale);
+    return sum + to_real(residual, e.residual_zero, e.residual_scale / e.scale);
   }
 
   using IntegerEpilogue = operators::IntegerEpilogue;
@@ -166,6 +167,18 @@ void matmul(const KernelCall& call) noexcept {
   }
 }
 
+namespace {
+
+std::uint8_t mean_of_sum(const operators::IntegerPoolParameters& a, std::int32_t sum, float count) noexcept {
+  return to_u8(static_cast<float>(sum) * (a.scale_in / (a.scale * count)), a.range);
+}
+
+std::uint8_t mean_of_reals(const operators::IntegerPoolParameters& a, float sum, float count) noexcept {
+  return to_u8_with_zero(sum / count / a.scale, a.range, a.offset);
+}
+
+}  // namespace
+
 void pool(const KernelCall& call) noexcept {
   const auto& a = call.parameters<operators::IntegerPoolParameters>();
   const RowView& in = call.inputs[0].view;
@@ -174,15 +187,20 @@ void pool(const KernelCall& call) noexcept {
     for (std::int64_t c = call.channels.begin; c < call.channels.end; ++c) {
       std::uint8_t most = 0;
       std::int32_t sum = 0;
+      float reals = 0.0f;
       for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step)
         for (std::int64_t ix = window.x.begin; ix < window.x.end; ix += window.x.step) {
           const std::uint8_t value = in.at<const std::uint8_t>(window.first_row + iy, ix)[c];
           most = std::max(most, value);
           sum += value - a.zero_in;
+          reals += to_real(value, a.zero_in, a.scale_in);
         }
-      const float mean = static_cast<float>(sum) * (a.ratio / static_cast<float>(window.divisor));
-      call.outputs[0].view.at<std::uint8_t>(row, x)[c] =
-          a.pool.kind == PoolingKind::kMax ? std::clamp(most, a.range.low, a.range.high) : to_u8(mean, a.range);
+      std::uint8_t& result = call.outputs[0].view.at<std::uint8_t>(row, x)[c];
+      const auto count = static_cast<float>(window.divisor);
+      if (a.pool.kind == PoolingKind::kMax)
+        result = std::clamp(most, a.range.low, a.range.high);
+      else
+        result = a.whole() ? mean_of_sum(a, sum, count) : mean_of_reals(a, reals, count);
     }
   });
 }
@@ -196,6 +214,19 @@ void table(const KernelCall& call) noexcept {
   });
 }
 
+namespace {
+
+std::uint8_t join(const operators::IntegerBinaryParameters& p, std::uint8_t a, std::uint8_t b) noexcept {
+  if (p.function == BinaryFunction::kAdd)
+    return to_u8_with_zero(to_real(a, p.zero_a, p.scale_a / p.scale) + to_real(b, p.zero_b, p.scale_b / p.scale), p.range);
+  if (p.function == BinaryFunction::kMul)
+    return to_u8_with_zero(static_cast<float>((a - p.zero_a) * (b - p.zero_b)) * (p.scale_a * p.scale_b / p.scale), p.range);
+  const float value = kernels::generic::apply(p.function, to_real(a, p.zero_a, p.scale_a), to_real(b, p.zero_b, p.scale_b));
+  return to_u8(value / p.scale, p.range);
+}
+
+}  // namespace
+
 void binary(const KernelCall& call) noexcept {
   const auto& p = call.parameters<operators::IntegerBinaryParameters>();
   const Operand &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
@@ -204,11 +235,7 @@ void binary(const KernelCall& call) noexcept {
     const auto* pa = reinterpret_cast<const std::uint8_t*>(address(a, broadcast_index(a.shape, index, out.shape.rank())));
     const auto* pb = reinterpret_cast<const std::uint8_t*>(address(b, broadcast_index(b.shape, index, out.shape.rank())));
     const int a_step = a.shape.back() == 1 ? 0 : 1, b_step = b.shape.back() == 1 ? 0 : 1;
-    for (std::int64_t c = 0; c < out.view.channels; ++c) {
-      const float value =
-          kernels::generic::apply(p.function, to_real(pa[c * a_step], p.zero_a, p.scale_a), to_real(pb[c * b_step], p.zero_b, p.scale_b));
-      out.view.at<std::uint8_t>(row, pixel)[c] = to_u8(value / p.scale, p.range);
-    }
+    for (std::int64_t c = 0; c < out.view.channels; ++c) out.view.at<std::uint8_t>(row, pixel)[c] = join(p, pa[c * a_step], pb[c * b_step]);
   });
 }
 

@@ -93,7 +93,8 @@ operators::IntegerMatMulParameters matmul_parameters(const Graph& graph, const N
 
 operators::IntegerPoolParameters pool_parameters(const Graph& graph, const Node& node) noexcept {
   const Scale in = scale_of(graph, node.inputs[0]), out = scale_of(graph, node.outputs[0]);
-  return {kernels::pool_parameters(graph, node), range_of(graph, node), in.zero, in.scale / out.scale};
+  const auto offset = static_cast<std::uint8_t>(node.as<model::PoolAttributes>().of_i8 ? 128 : 0);
+  return {kernels::pool_parameters(graph, node), range_of(graph, node), in.zero, offset, in.scale, out.scale};
 }
 
 operators::IntegerSoftmaxParameters softmax_parameters(const Graph& graph, const Node& node) noexcept {

@@ -23,6 +23,11 @@ inline std::uint8_t to_u8(float value, const IntegerRange& range) noexcept {
   return static_cast<std::uint8_t>(static_cast<int>(round_half_even(value)) + range.zero);
 }
 
+/// The same with the zero point, less `offset`, in the value that is rounded: of halves, the byte that is even.
+inline std::uint8_t to_u8_with_zero(float value, const IntegerRange& range, std::uint8_t offset = 0) noexcept {
+  return to_u8(value + static_cast<float>(range.zero - offset), {.zero = offset, .low = range.low, .high = range.high});
+}
+
 inline float to_real(std::uint8_t value, std::uint8_t zero, float scale) noexcept { return static_cast<float>(value - zero) * scale; }
 
 }  // namespace sluice::kernels::integer

@@ -17,9 +17,13 @@ SLUICE_INLINE void for_chunks(const In* in, Out* out, std::int64_t n, const Chun
   __builtin_memcpy(out + i, results, static_cast<std::size_t>(n - i) * sizeof(Out));
 }
 
-/// (value - zero) * scale of vector `v` of a chunk.
+/// value - zero of vector `v` of a chunk.
+SLUICE_INLINE V::Reals centred(const std::uint8_t* chunk, int v, V::Sums zero) {
+  return V::reals(V::minus(V::load_bytes(chunk + v * V::kLanes, V::kLanes), zero));
+}
+/// (value - zero) * scale.
 SLUICE_INLINE V::Reals real(const std::uint8_t* chunk, int v, V::Sums zero, V::Reals scale) {
-  return V::times(V::reals(V::minus(V::load_bytes(chunk + v * V::kLanes, V::kLanes), zero)), scale);
+  return V::times(centred(chunk, v, zero), scale);
 }
 
 void run_quantize(const operators::IntegerBorderParameters& p, const float* in, std::uint8_t* out, std::int64_t n) noexcept {
@@ -44,14 +48,10 @@ void run_dequantize(const operators::IntegerBorderParameters& p, const std::uint
       });
 }
 
-/// What joins two operands.
+/// What joins two operands that are neither added nor multiplied.
 template <BinaryFunction kFunction>
 SLUICE_INLINE V::Reals join(V::Reals a, V::Reals b) {
   switch (kFunction) {
-    case BinaryFunction::kSub:
-      return V::minus(a, b);
-    case BinaryFunction::kMul:
-      return V::times(a, b);
     case BinaryFunction::kDiv:
       return V::divide(a, b);
     case BinaryFunction::kMax:
@@ -59,16 +59,43 @@ SLUICE_INLINE V::Reals join(V::Reals a, V::Reals b) {
     case BinaryFunction::kMin:
       return V::at_most(a, b);
     default:
-      return V::add(a, b);
+      return V::minus(a, b);
   }
 }
 
+/// Two operands of one vector, as integers that packing bounds (IntegerBinaryParameters).
+template <BinaryFunction kFunction>
+struct Joined {
+  static constexpr bool kAdds = kFunction == BinaryFunction::kAdd, kMultiplies = kFunction == BinaryFunction::kMul;
+  V::Sums zero_a, zero_b;
+  V::Reals scale_a, scale_b, zero, ratio;
+  Divisor scale;
+  V::PackedRange range;
+
+  explicit SLUICE_INLINE Joined(const operators::IntegerBinaryParameters& p)
+      : zero_a(V::set_sum(p.zero_a)),
+        zero_b(V::set_sum(p.zero_b)),
+        scale_a(V::set(kAdds ? p.scale_a / p.scale : p.scale_a)),
+        scale_b(V::set(kAdds ? p.scale_b / p.scale : p.scale_b)),
+        zero(V::set(static_cast<float>(p.range.zero))),
+        ratio(V::set(p.scale_a * p.scale_b / p.scale)),
+        scale(divisor_of(p.scale)),
+        range(V::packed_range({.zero = kAdds || kMultiplies ? std::uint8_t{0} : p.range.zero, .low = p.range.low, .high = p.range.high})) {}
+
+  SLUICE_INLINE V::Sums integers(const std::uint8_t* a, const std::uint8_t* b, int v) const {
+    if constexpr (kAdds) {
+      return V::packable(V::add(V::add(real(a, v, zero_a, scale_a), real(b, v, zero_b, scale_b)), zero));
+    } else if constexpr (kMultiplies) {
+      return V::packable(V::add(V::times(V::times(centred(a, v, zero_a), centred(b, v, zero_b)), ratio), zero));
+    } else {
+      return V::packable(divide(join<kFunction>(real(a, v, zero_a, scale_a), real(b, v, zero_b, scale_b)), scale));
+    }
+  }
+};
+
 template <BinaryFunction kFunction>
 void binary_of(const operators::IntegerBinaryParameters& p, ByteStream a, ByteStream b, std::uint8_t* out, std::int64_t n) noexcept {
-  const V::Sums zero_a = V::set_sum(p.zero_a), zero_b = V::set_sum(p.zero_b);
-  const V::Reals scale_a = V::set(p.scale_a), scale_b = V::set(p.scale_b);
-  const Divisor scale = divisor_of(p.scale);
-  const V::PackedRange range = V::packed_range(p.range);
+  const Joined<kFunction> joined(p);
   // A repeated value becomes a chunk of itself.
   std::uint8_t same_a[kChunk], same_b[kChunk];
   __builtin_memset(same_a, *a.values, sizeof same_a);
@@ -76,9 +103,8 @@ void binary_of(const operators::IntegerBinaryParameters& p, ByteStream a, ByteSt
   const auto chunk = [&](const std::uint8_t* from_a, const std::uint8_t* from_b, std::uint8_t* to) __attribute__((always_inline)) {
     V::Sums integers[4];
     SLUICE_UNROLL
-    for (int v = 0; v < 4; ++v)
-      integers[v] = V::packable(divide(join<kFunction>(real(from_a, v, zero_a, scale_a), real(from_b, v, zero_b, scale_b)), scale));
-    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), to, kChunk);
+    for (int v = 0; v < 4; ++v) integers[v] = joined.integers(from_a, from_b, v);
+    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], joined.range), to, kChunk);
   };
   std::int64_t i = 0;
   for (; i + kChunk <= n; i += kChunk) chunk(a.step == 0 ? same_a : a.values + i, b.step == 0 ? same_b : b.values + i, out + i);
@@ -150,8 +176,32 @@ void run_largest(const WindowRun& run, std::uint8_t* out) noexcept {
   }
 }
 
-/// Sums as those of a depthwise convolution whose weights are 1.
+/// Adds what the bytes stand for.
+void run_mean_of_reals(const WindowRun& run, std::uint8_t* out) noexcept {
+  const V::Sums zero = V::set_sum(run.zero_in);
+  const V::Reals scale_in = V::set(run.scale_in), count = V::set(run.count);
+  const V::Reals zero_out = V::set(static_cast<float>(run.range.zero - run.offset));
+  const Divisor scale = divisor_of(run.scale);
+  const V::PackedRange range = V::packed_range({.zero = run.offset, .low = run.range.low, .high = run.range.high});
+  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
+    V::Reals sums[4] = {V::set(0.0f), V::set(0.0f), V::set(0.0f), V::set(0.0f)};
+    for (std::int64_t row = 0; row < run.row_count; ++row) {
+      const std::uint8_t* from = run.rows[row] + c;
+      for (std::int64_t x = 0; x < run.columns; ++x, from += run.column_step) {
+        SLUICE_UNROLL
+        for (int v = 0; v < 4; ++v) sums[v] = V::add(sums[v], real(from, v, zero, scale_in));
+      }
+    }
+    V::Sums integers[4];
+    SLUICE_UNROLL
+    for (int v = 0; v < 4; ++v) integers[v] = V::packable(V::add(divide(V::divide(sums[v], count), scale), zero_out));
+    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), out + c, run.channels - c);
+  }
+}
+
+/// Sums of a whole image as those of a depthwise convolution whose weights are 1.
 void run_mean(const WindowRun& run, std::uint8_t* out) noexcept {
+  if (!run.whole) return run_mean_of_reals(run, out);
   std::int8_t one[kChunk];
   __builtin_memset(one, 1, sizeof one);
   const V::Weights ones = V::weights(one);

@@ -88,9 +88,14 @@ struct WindowRun {
   std::int64_t column_step = 0;
   std::int64_t channels = 0;
   IntegerRange range;
-  // Of means: u8(float(sum of x - zero_in) * multiplier).
+  // Of means (IntegerPoolParameters).
   std::uint8_t zero_in = 0;
+  bool whole = true;  // the sum of whole numbers times the multiplier, else the sum of reals
   float multiplier = 1.0f;
+  float count = 1.0f;
+  float scale_in = 1.0f;
+  float scale = 1.0f;
+  std::uint8_t offset = 0;
 };
 
 /// Channels of one output pixel of a linear resize: four pixels, each times its weight (IntegerResizeParameters).

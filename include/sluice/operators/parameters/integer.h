@@ -4,7 +4,10 @@
 //
 //     y = zero + round_half_even(min(max(value, low - zero), high - zero))      low and high: 0 and 255, narrowed by relu or clip
 //
-// Each operation before it is rounded to f32, nothing contracted; a value that is no number gives `low`.
+// Each operation before it is rounded to f32, nothing contracted; a value that is no number gives `low`. Below, u8(value) is that rule; v8(value)
+// rounds the value with the zero point in it, which gives the even byte of halves:
+//
+//     y = round_half_even(min(max(value + zero, low), high))
 #pragma once
 
 #include <cstddef>
@@ -33,7 +36,7 @@ struct IntegerRange {
 /// of i32 the sums themselves. With a residual, sums are first rounded to u8 with scale and zero point of their own:
 ///
 ///     t = u8(float(sum) * multiplier, sum_zero)
-///     y = u8(((t - sum_zero) * sum_scale + (residual - residual_zero) * residual_scale) / scale)
+///     y = v8((t - sum_zero) * (sum_scale / scale) + (residual - residual_zero) * (residual_scale / scale))
 ///
 /// Where zero point and scale come at run time they are inputs behind the values, a u8 and one f32 or one a channel:
 ///
@@ -98,14 +101,30 @@ struct IntegerMatMulParameters {
   float multiplier = 1.0f;
 };
 
-/// The largest of a window, or u8(float(sum of x - zero_in) * (ratio / count)).
+/// The largest of a window, or its mean. A window that is the whole image, without padding:
+///
+///     y = u8(float(sum of x - zero_in) * (scale_in / (scale * count)))
+///
+/// Any other adds what the bytes stand for, one after the other in the order of rows, and rounds with the zero point in the value, that of
+/// i8 where the ONNX file has i8 (`offset` less than that of u8):
+///
+///     y = v8((sum of (x - zero_in) * scale_in) / count / scale)        with zero - offset, to which `offset` is added when it is rounded
 struct IntegerPoolParameters {
   PoolParameters pool;
   IntegerRange range;
   std::uint8_t zero_in = 0;
-  float ratio = 1.0f;  // the input's scale by the output's
+  std::uint8_t offset = 0;  // 128 for i8, else 0
+  float scale_in = 1.0f;
+  float scale = 1.0f;  // of the output
+
+  bool whole() const noexcept {
+    const Window& w = pool.window;
+    return w.kernel_h == w.in_h && w.kernel_w == w.in_w && w.pad_top + w.pad_left + w.pad_bottom + w.pad_right == 0;
+  }
 };
 
+/// A sum is v8((a - zero_a) * (scale_a / scale) + (b - zero_b) * (scale_b / scale)), a product
+/// v8(float((a - zero_a) * (b - zero_b)) * ((scale_a * scale_b) / scale)), any other function
 /// u8(f((a - zero_a) * scale_a, (b - zero_b) * scale_b) / scale); numpy broadcasting of the two input shapes.
 struct IntegerBinaryParameters {
   BinaryFunction function = BinaryFunction::kAdd;
