@@ -6,6 +6,7 @@
 
 #include "src/kernels/elementwise/place_tables.h"
 #include "src/kernels/elementwise/runs.h"
+#include "src/kernels/movement/broadcast.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/reference/walk.h"
@@ -205,6 +206,35 @@ void repeat_binary(const KernelCall& call, const RunTable& runs, const Walker& a
   });
 }
 
+/// Runs of fewer values come from blocks of several rows.
+constexpr std::int64_t kShortRun = 64;
+
+movement::BroadcastOperand broadcast_operand(const Operand& operand, const Shape& out) noexcept {
+  movement::BroadcastOperand result{.data = operand.view.data, .element = sizeof(float)};
+  std::int64_t step = 1;
+  for (int axis = operand.shape.rank(); axis-- > 0; step *= operand.shape[axis])
+    if (operand.shape[axis] != 1) result.strides[static_cast<std::size_t>(axis + out.rank() - operand.shape.rank())] = step;
+  return result;
+}
+
+/// Dense operands of any shapes.
+void broadcast_binary(const KernelCall& call, const RunTable& runs) noexcept {
+  const Operand& out = call.outputs[0];
+  const auto& parameters = call.parameters<operators::BinaryParameters>();
+  const std::array operands{broadcast_operand(call.inputs[0], out.shape), broadcast_operand(call.inputs[1], out.shape)};
+  const std::int64_t row_floats = out.view.pixels * out.view.channels;
+  for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+    float* const to = out.view.at<float>(row) - row * row_floats;
+    movement::BroadcastRuns(out.shape, operands, active_isa())
+        .run(row * row_floats, (row + rows) * row_floats, [&](std::int64_t first, std::int64_t count, const auto& values) {
+          runs.binary(parameters.function, {values[0].template as<float>(), static_cast<int>(values[0].step)},
+                      {values[1].template as<float>(), static_cast<int>(values[1].step)}, to + first, count);
+          activate(runs, parameters.activation, to + first, count);
+          return true;
+        });
+  });
+}
+
 }  // namespace
 
 void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
@@ -224,6 +254,7 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   }
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
+  if (n < kShortRun && out.dense() && call.inputs[0].view.dense() && call.inputs[1].view.dense()) return broadcast_binary(call, runs);
   for_grouped_rows(call, [&](std::int64_t row) {
     const std::byte* a_row = a.row(row);
     const std::byte* b_row = b.row(row);

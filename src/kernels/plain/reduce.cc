@@ -438,7 +438,7 @@ PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byt
       for (std::int64_t i = 0; i < view.inner && !glances.over(view.extent * kPlacesTogether); i += kPlacesTogether) {
         const std::int64_t first = o * view.extent * view.inner + i, places = std::min(kPlacesTogether, view.inner - i);
         std::array<Sum, kPlacesTogether> sums;
-        sums.fill(product ? 1 : 0);
+        std::fill_n(sums.data(), places, product ? 1 : 0);
         for (std::int64_t k = 0; k < view.extent; ++k) {
           const std::int64_t at = first + (reverse ? view.extent - 1 - k : k) * view.inner;
           const T* const from = x.as<const T>() + at;
