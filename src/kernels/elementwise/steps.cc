@@ -50,6 +50,30 @@ void activate(const RunTable& runs, const Activation& f, float* out, std::int64_
   if (f.function != Function::kNone) runs.unary(f, out, out, n);
 }
 
+/// Do two views share no byte?
+bool apart(const RowView& a, const RowView& b) noexcept {
+  const auto end = [](const RowView& view) { return view.data + view.rows * view.row_pitch; };
+  return end(a) <= b.data || end(b) <= a.data;
+}
+
+/// Short runs with gaps between them: values are gathered where their results will be.
+void gathered_unary(const KernelCall& call, const RunTable& runs) noexcept {
+  const RowView& in = call.inputs[0].view;
+  const RowView& out = call.outputs[0].view;
+  const Activation& function = call.parameters<operators::UnaryParameters>().function;
+  for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+    movement::StridedCopy copy;
+    copy.element = sizeof(float);
+    copy.from = reinterpret_cast<const std::byte*>(in.at<const float>(row));
+    copy.to = reinterpret_cast<std::byte*>(out.at<float>(row));
+    copy.add(rows, in.row_pitch, out.row_pitch);
+    copy.add(out.pixels, in.pixel_pitch, out.pixel_pitch);
+    copy.add(out.channels, sizeof(float), sizeof(float));
+    movement::run(copy, active_isa());
+    runs.unary(function, out.at<float>(row), out.at<float>(row), rows * out.pixels * out.channels);
+  });
+}
+
 }  // namespace
 
 void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
@@ -59,6 +83,7 @@ void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const bool whole_rows = closed_rows(in) && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
+  if (n < kFewChannels && !in.dense() && in.ring_rows == 0 && out.dense() && apart(in, out)) return gathered_unary(call, runs);
   for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
     for (std::int64_t piece = 0; piece < pieces; ++piece)
       runs.unary(function, in.at<const float>(row, piece), out.at<float>(row, piece), rows * n);

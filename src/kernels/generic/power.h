@@ -48,8 +48,8 @@ double unfused_polynomial(double x, const std::array<double, n>& coefficients) n
 inline float power_of_positive(float x, float y) noexcept {
   namespace k = power_constants;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(static_cast<double>(x)) - k::kSqrtHalf + (k::kExponentShift << 52);
-  const double e = std::bit_cast<double>((bits >> 52) | std::bit_cast<std::uint64_t>(k::kWhole)) -
-                   (k::kWhole + static_cast<double>(k::kExponentShift));
+  const double e =
+      std::bit_cast<double>((bits >> 52) | std::bit_cast<std::uint64_t>(k::kWhole)) - (k::kWhole + static_cast<double>(k::kExponentShift));
   const double m = std::bit_cast<double>((bits & k::kMantissa) + k::kSqrtHalf);
   const double f = (m - 1) / (m + 1);
   double z = static_cast<double>(y) * (e + f * unfused_polynomial(f * f, k::kLog));

@@ -89,7 +89,8 @@ class BroadcastRuns {
       return std::min({extents_[a] - index[a], (end - at) / inner_[a], room});
     };
     // Long lines are runs as they are.
-    while (extents_[axes_ - 1] < kShortLine && axis > 0 && index[axis] == 0 && places(axis - 1) > 0 && places(axis) == extents_[axis]) --axis;
+    while (extents_[axes_ - 1] < kShortLine && axis > 0 && index[axis] == 0 && places(axis - 1) > 0 && places(axis) == extents_[axis])
+      --axis;
     count_ = places(axis);
     return axis;
   }
