@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sluice/core/cpu.h"
+#include "sluice/kernels/kernel.h"
 #include "sluice/kernels/plain.h"
 #include "sluice/model/attributes.h"
 #include "src/kernels/elementwise/runs.h"

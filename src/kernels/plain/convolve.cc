@@ -320,7 +320,10 @@ constexpr std::int64_t kDeformOutputs = 64;
 /// Where the taps of kSampleLanes outputs lie: bilinear, zero outside, times the mask.
 class DeformTaps {
  public:
-  DeformTaps(const PlainNode& node, const Windows& w) noexcept : node_(node), w_(w) {}
+  DeformTaps(const PlainNode& node, const Windows& w) noexcept : node_(node), w_(w) {
+    places_.fill(-1);  // lanes behind the last output are read too
+    weights_.fill(0);
+  }
 
   /// Tap `tap` of outputs [first, first + count), as the offsets of plane `offset` move it.
   SampleTaps of(std::int64_t offset, std::int64_t tap, std::int64_t first, std::int64_t count) noexcept {
