@@ -110,8 +110,12 @@ std::vector<float> attend(const AttentionCase& c, const std::vector<Tensor>& in)
 }
 
 void check_attention(const AttentionCase& c) {
-  std::vector<Tensor> in{random_tensor({1, c.heads, c.queries, c.size}, 1), random_tensor({1, c.key_heads, c.keys, c.size}, 2),
-                         random_tensor({1, c.key_heads, c.keys, c.width}, 3), {}, {}, {}};
+  std::vector<Tensor> in{random_tensor({1, c.heads, c.queries, c.size}, 1),
+                         random_tensor({1, c.key_heads, c.keys, c.size}, 2),
+                         random_tensor({1, c.key_heads, c.keys, c.width}, 3),
+                         {},
+                         {},
+                         {}};
   const std::int64_t all = c.past + c.keys;
   if (c.masked) {
     in[3] = random_tensor({c.queries, all}, 4);
@@ -128,7 +132,8 @@ void check_attention(const AttentionCase& c) {
   CAPTURE(c.heads, c.queries, c.keys, c.size, c.width, c.past);
   REQUIRE(got.size() == wanted.size());
   bool same = true;
-  for (std::size_t i = 0; i < got.size(); ++i) same = same && (same_bits(got[i], wanted[i]) || (got[i] != got[i] && wanted[i] != wanted[i]));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    same = same && (same_bits(got[i], wanted[i]) || (got[i] != got[i] && wanted[i] != wanted[i]));
   CHECK(same);
 }
 
@@ -150,7 +155,8 @@ TEST_CASE("deformed convolutions sample and multiply") {
       const Tensor x = random_tensor({1, channels, n + 2, n + 1}, 1), w = random_tensor({outputs, 2, 3, 2}, 2);
       const Tensor offsets = random_tensor({1, 12 * groups, n, n}, 3, 2.0f), bias = random_tensor({outputs}, 4),
                    mask = random_tensor({1, 6 * groups, n, n}, 5);
-      const auto got = run_plain("DeformConv", {x, w, offsets, bias, mask}, {{}, {1, 1}, {1, 1}, {0, 0, 0, 0}, {0}, {0}, {groups}, {groups}});
+      const auto got =
+          run_plain("DeformConv", {x, w, offsets, bias, mask}, {{}, {1, 1}, {1, 1}, {0, 0, 0, 0}, {0}, {0}, {groups}, {groups}});
       REQUIRE(got.size() == static_cast<std::size_t>(outputs * n * n));
       double worst = 0;
       for (std::int64_t m = 0; m < outputs; ++m)
@@ -159,16 +165,20 @@ TEST_CASE("deformed convolutions sample and multiply") {
           double sum = bias.values[static_cast<std::size_t>(m)];
           for (std::int64_t c = 0; c < 2; ++c)
             for (std::int64_t tap = 0; tap < 6; ++tap) {
-              const auto moved = [&](std::int64_t axis) { return offsets.values[static_cast<std::size_t>(((g * 6 + tap) * 2 + axis) * n * n + at)]; };
+              const auto moved = [&](std::int64_t axis) {
+                return offsets.values[static_cast<std::size_t>(((g * 6 + tap) * 2 + axis) * n * n + at)];
+              };
               const double y = static_cast<double>(at / n + tap / 2) + moved(0), column = static_cast<double>(at % n + tap % 2) + moved(1);
               double value = 0;
               for (int corner = 0; corner < 4; ++corner) {
                 const double r = std::floor(y) + corner / 2, k = std::floor(column) + corner % 2;
                 if (r < 0 || k < 0 || r >= static_cast<double>(n + 2) || k >= static_cast<double>(n + 1)) continue;
                 value += (1 - std::fabs(y - r)) * (1 - std::fabs(column - k)) *
-                         x.values[static_cast<std::size_t>(((g * 2 + c) * (n + 2) + static_cast<std::int64_t>(r)) * (n + 1) + static_cast<std::int64_t>(k))];
+                         x.values[static_cast<std::size_t>(((g * 2 + c) * (n + 2) + static_cast<std::int64_t>(r)) * (n + 1) +
+                                                           static_cast<std::int64_t>(k))];
               }
-              sum += value * mask.values[static_cast<std::size_t>((g * 6 + tap) * n * n + at)] * w.values[static_cast<std::size_t>((m * 2 + c) * 6 + tap)];
+              sum += value * mask.values[static_cast<std::size_t>((g * 6 + tap) * n * n + at)] *
+                     w.values[static_cast<std::size_t>((m * 2 + c) * 6 + tap)];
             }
           worst = std::max(worst, std::fabs(sum - got[static_cast<std::size_t>(m * n * n + at)]));
         }
@@ -200,14 +210,15 @@ TEST_CASE("runs of operands that broadcast are their elements one by one") {
     const std::int64_t begin = static_cast<std::int64_t>(random()) % shape.element_count();
     std::vector<float> got(static_cast<std::size_t>(2 * shape.element_count()), NAN);
     std::int64_t next = begin;
-    movement::BroadcastRuns(shape, operands, active_isa()).run(begin, shape.element_count(), [&](std::int64_t first, std::int64_t count, const auto& values) {
-      CHECK(first == next);
-      next += count;
-      for (std::int64_t i = 0; i < count; ++i)
-        for (std::size_t n = 0; n < 2; ++n)
-          got[static_cast<std::size_t>(2 * (first + i)) + n] = values[n].template as<float>()[i * values[n].step];
-      return true;
-    });
+    movement::BroadcastRuns(shape, operands, active_isa())
+        .run(begin, shape.element_count(), [&](std::int64_t first, std::int64_t count, const auto& values) {
+          CHECK(first == next);
+          next += count;
+          for (std::int64_t i = 0; i < count; ++i)
+            for (std::size_t n = 0; n < 2; ++n)
+              got[static_cast<std::size_t>(2 * (first + i)) + n] = values[n].template as<float>()[i * values[n].step];
+          return true;
+        });
     CHECK(next == shape.element_count());
     bool same = true;
     walk(shape, strides, [&](std::int64_t i, const auto& at) {
@@ -245,7 +256,9 @@ TEST_CASE("pieces of an axis are found without asking for each place") {
         check(out, extent, [&](std::int64_t i) { return std::clamp<std::int64_t>(i - before, 0, extent - 1); });
         check(out, extent, [&](std::int64_t i) { return ((i - before) % extent + extent) % extent; });
         if (before >= extent || after >= extent) continue;
-        check(out, extent, [&](std::int64_t i) { return i < before ? before - i : i - before >= extent ? 2 * (extent - 1) - (i - before) : i - before; });
+        check(out, extent, [&](std::int64_t i) {
+          return i < before ? before - i : i - before >= extent ? 2 * (extent - 1) - (i - before) : i - before;
+        });
       }
 }
 
@@ -269,7 +282,8 @@ TEST_CASE("powers are those of generic::power on every instruction set, and near
     }
   std::vector<float> cubes(x.size());
   const float three = 3;
-  elementwise::run_table(active_isa()).binary(BinaryFunction::kPow, {x.data()}, {&three, 0}, cubes.data(), static_cast<std::int64_t>(x.size()));
+  elementwise::run_table(active_isa())
+      .binary(BinaryFunction::kPow, {x.data()}, {&three, 0}, cubes.data(), static_cast<std::int64_t>(x.size()));
   for (std::size_t i = 0; i < x.size(); ++i) CHECK((same_bits(cubes[i], generic::power(x[i], 3)) || cubes[i] != cubes[i]));
 }
 
@@ -298,7 +312,8 @@ TEST_CASE("columns are added to their image tap by tap") {
           for (std::int64_t at = 0; at < n * n; ++at) {
             const std::int64_t r = at / n * stride + tap / 3 - 1, k = at % n * stride + tap % 3 - 1;
             if (r < 0 || k < 0 || r >= rows - 1 || k >= columns) continue;
-            wanted[static_cast<std::size_t>((c * (rows - 1) + r) * columns + k)] += x.values[static_cast<std::size_t>((c * 12 + tap) * n * n + at)];
+            wanted[static_cast<std::size_t>((c * (rows - 1) + r) * columns + k)] +=
+                x.values[static_cast<std::size_t>((c * 12 + tap) * n * n + at)];
           }
       const auto got = run_plain("Col2Im", {x}, {{}, {stride, stride}, {}, {1, 1, 1, 0}, {0}, {0}, {rows - 1, columns}, {4, 3}});
       CHECK(got == wanted);

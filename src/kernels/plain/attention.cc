@@ -59,6 +59,13 @@ void add_mask(const PlainTensor& mask, std::int64_t b, std::int64_t h, std::int6
   for (std::int64_t t = known; t < keys; ++t) scores[t] += -HUGE_VALF;
 }
 
+/// How many keys a query row sees, whatever its mask.
+std::int64_t seen_keys(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t s) noexcept {
+  const std::int64_t valid = node.has(6) ? std::clamp<std::int64_t>(integer_at(node.in(6), b), 0, g.keys()) : g.keys();
+  const std::int64_t offset = node.has(6) ? valid - g.q.rows : g.past;
+  return node.integer(0) != 0 ? std::clamp<std::int64_t>(s + offset + 1, 0, valid) : valid;
+}
+
 /// What `stage` makes of the products of one query row with all keys.
 void finish_scores(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage,
                    float* scores) noexcept {
@@ -70,11 +77,8 @@ void finish_scores(const PlainNode& node, const Geometry& g, std::int64_t b, std
   if (cap != 0)
     for (std::int64_t t = 0; t < keys; ++t) scores[t] = cap * std::tanh(scores[t] / cap);
   if (stage == kCapped) return;
-  const std::int64_t valid = node.has(6) ? std::clamp<std::int64_t>(integer_at(node.in(6), b), 0, keys) : keys;
-  const std::int64_t offset = node.has(6) ? valid - g.q.rows : g.past;
   if (node.has(3)) add_mask(node.in(3), b, h, s, keys, scores);
-  const std::int64_t seen = node.integer(0) != 0 ? std::clamp<std::int64_t>(s + offset + 1, 0, valid) : valid;
-  std::fill(scores + seen, scores + keys, -HUGE_VALF);
+  std::fill(scores + seen_keys(node, g, b, s), scores + keys, -HUGE_VALF);
 }
 
 /// The scores of one query row, as they are after `stage`.
@@ -180,7 +184,12 @@ class HeadOfKeys {
   }
 
   void score(std::int64_t count) noexcept {
-    for (std::int64_t t = 0; t < g_.keys(); t += kKeyBlock) {
+    std::int64_t seen = 0;  // by any row: scores behind are overwritten
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Place& at = places_[static_cast<std::size_t>(i)];
+      seen = std::max(seen, seen_keys(node_, g_, at.b, at.s));
+    }
+    for (std::int64_t t = 0; t < seen; t += kKeyBlock) {
       if (room_.one_block()) turn(t, std::min(g_.keys(), t + kKeyBlock));
       for (std::int64_t i = 0; i < count; i += elementwise::kMaxProductRows) {
         elementwise::ProductTile tile{.right = turned_ + (room_.one_block() ? 0 : t),

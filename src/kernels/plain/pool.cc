@@ -253,11 +253,25 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
   sum_by_rows<double>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return PowersOfPart{w, part, power}; });
 }
 
+/// The same windows where the last axes of which nothing is folded are one: rows as long as they can be.
+Windows joined(Windows w) noexcept {
+  const auto idle = [&](int axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    return w.kernel[a] == 1 && w.stride[a] == 1 && w.before[a] == 0 && w.after[a] == 0 && w.out[a] == w.in[a];
+  };
+  for (; w.axes > 2 && idle(w.axes - 1) && idle(w.axes - 2); --w.axes) {
+    const auto last = static_cast<std::size_t>(w.axes - 1);
+    w.in[last - 1] *= w.in[last];
+    w.out[last - 1] *= w.out[last];
+  }
+  return w;
+}
+
 /// The greatest values of some rows' columns.
 std::uint64_t max_scratch(const PlainNode& node) noexcept {
   Windows w;
   if (node.result() != 0 || !windows_of(node, w)) return 0;
-  w = with_rows(w);
+  w = with_rows(joined(w));
   const std::int64_t rows = is_f32(node.in(0).dtype) ? RowPool::kHeldRows : rows_at_once(w);
   return static_cast<std::uint64_t>(rows * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
 }
@@ -270,7 +284,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
   else if (kind_of(node) == Pool::kLp)
     run_powers(node, out, w);
   else
-    with_type(node.in(0).dtype, [&](auto zero) { run_max<decltype(zero)>(node, out, w, scratch); });
+    with_type(node.in(0).dtype, [&](auto zero) { run_max<decltype(zero)>(node, out, node.result() == 0 ? joined(w) : w, scratch); });
   return nullptr;
 }
 
