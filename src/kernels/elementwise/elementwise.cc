@@ -26,7 +26,7 @@ bool takes_binary(const model::Graph& graph, const model::Node& node) noexcept {
   const Shape& out = graph.tensor(node.outputs[0]).shape;
   for (TensorId input : node.inputs)
     if (!elementwise::walks_beside(graph.tensor(input).shape, out)) return false;
-  return floats<OpKind::kBinary>(graph, node) && node.as<model::BinaryAttributes>().function != model::BinaryFunction::kPow;
+  return floats<OpKind::kBinary>(graph, node);
 }
 
 bool takes_resize(const model::Graph& graph, const model::Node& node) noexcept {

@@ -14,6 +14,7 @@
 #include "hwy/foreach_target.h"
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lane_sum-inl.h"
+#include "src/kernels/elementwise/power-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::elementwise {
@@ -93,6 +94,7 @@ HWY_INLINE V combine(V a, V b) {
   if constexpr (op == BinaryFunction::kDiv) return hn::Div(a, b);
   if constexpr (op == BinaryFunction::kPrelu) return hn::IfThenElse(hn::Lt(a, hn::Zero(D())), hn::Mul(a, b), a);
   if constexpr (op == BinaryFunction::kMax) return fn::at_least(a, b);
+  if constexpr (op == BinaryFunction::kPow) return kernels::HWY_NAMESPACE::powers::power(D(), a, b);
   return fn::at_most(a, b);
 }
 
@@ -122,6 +124,16 @@ void binary_as(Stream a, Stream b, float* out, std::int64_t n) noexcept {
   each(Binary<op, 0, 0>{a.values, b.values}, out, n);
 }
 
+/// What `power` makes of the exponent 3, without its other cases.
+struct Cube {
+  const float* in;
+  template <class Load>
+  HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
+    const V x = load(in, i);
+    return hn::Mul(hn::Mul(x, x), x);
+  }
+};
+
 void binary(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept {
   switch (op) {
     case BinaryFunction::kAdd:
@@ -139,7 +151,8 @@ void binary(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) n
     case BinaryFunction::kMin:
       return binary_as<BinaryFunction::kMin>(a, b, out, n);
     case BinaryFunction::kPow:
-      return;
+      if (a.step == 1 && b.step == 0 && *b.values == 3.0f) return each(Cube{a.values}, out, n);
+      return binary_as<BinaryFunction::kPow>(a, b, out, n);
   }
 }
 

@@ -56,7 +56,7 @@ struct RunTable {
   void (*unary)(const Activation& f, const float* in, float* out, std::int64_t n) noexcept = nullptr;
   /// out[i] = in[i] * scale[i] + shift[i], rounded once
   void (*affine)(const float* in, const float* scale, const float* shift, float* out, std::int64_t n) noexcept = nullptr;
-  /// out[i] = a[i] op b[i]; not kPow
+  /// out[i] = a[i] op b[i]
   void (*binary)(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept = nullptr;
   /// The whole last axis: exp(x - max) / sum, or x - max - log(sum); summed as reference/normalize.cc says.
   void (*softmax)(bool log, const float* in, float* out, std::int64_t n) noexcept = nullptr;

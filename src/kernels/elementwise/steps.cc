@@ -6,6 +6,7 @@
 
 #include "src/kernels/elementwise/place_tables.h"
 #include "src/kernels/elementwise/runs.h"
+#include "src/kernels/movement/broadcast.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/resize_taps.h"
 #include "src/kernels/reference/walk.h"
@@ -49,6 +50,30 @@ void activate(const RunTable& runs, const Activation& f, float* out, std::int64_
   if (f.function != Function::kNone) runs.unary(f, out, out, n);
 }
 
+/// Do two views share no byte?
+bool apart(const RowView& a, const RowView& b) noexcept {
+  const auto end = [](const RowView& view) { return view.data + view.rows * view.row_pitch; };
+  return end(a) <= b.data || end(b) <= a.data;
+}
+
+/// Short runs with gaps between them: values are gathered where their results will be.
+void gathered_unary(const KernelCall& call, const RunTable& runs) noexcept {
+  const RowView& in = call.inputs[0].view;
+  const RowView& out = call.outputs[0].view;
+  const Activation& function = call.parameters<operators::UnaryParameters>().function;
+  for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+    movement::StridedCopy copy;
+    copy.element = sizeof(float);
+    copy.from = reinterpret_cast<const std::byte*>(in.at<const float>(row));
+    copy.to = reinterpret_cast<std::byte*>(out.at<float>(row));
+    copy.add(rows, in.row_pitch, out.row_pitch);
+    copy.add(out.pixels, in.pixel_pitch, out.pixel_pitch);
+    copy.add(out.channels, sizeof(float), sizeof(float));
+    movement::run(copy, active_isa());
+    runs.unary(function, out.at<float>(row), out.at<float>(row), rows * out.pixels * out.channels);
+  });
+}
+
 }  // namespace
 
 void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
@@ -58,6 +83,7 @@ void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const bool whole_rows = closed_rows(in) && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
+  if (n < kFewChannels && !in.dense() && in.ring_rows == 0 && out.dense() && apart(in, out)) return gathered_unary(call, runs);
   for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
     for (std::int64_t piece = 0; piece < pieces; ++piece)
       runs.unary(function, in.at<const float>(row, piece), out.at<float>(row, piece), rows * n);
@@ -205,6 +231,35 @@ void repeat_binary(const KernelCall& call, const RunTable& runs, const Walker& a
   });
 }
 
+/// Runs of fewer values come from blocks of several rows.
+constexpr std::int64_t kShortRun = 64;
+
+movement::BroadcastOperand broadcast_operand(const Operand& operand, const Shape& out) noexcept {
+  movement::BroadcastOperand result{.data = operand.view.data, .element = sizeof(float)};
+  std::int64_t step = 1;
+  for (int axis = operand.shape.rank(); axis-- > 0; step *= operand.shape[axis])
+    if (operand.shape[axis] != 1) result.strides[static_cast<std::size_t>(axis + out.rank() - operand.shape.rank())] = step;
+  return result;
+}
+
+/// Dense operands of any shapes.
+void broadcast_binary(const KernelCall& call, const RunTable& runs) noexcept {
+  const Operand& out = call.outputs[0];
+  const auto& parameters = call.parameters<operators::BinaryParameters>();
+  const std::array operands{broadcast_operand(call.inputs[0], out.shape), broadcast_operand(call.inputs[1], out.shape)};
+  const std::int64_t row_floats = out.view.pixels * out.view.channels;
+  for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+    float* const to = out.view.at<float>(row) - row * row_floats;
+    movement::BroadcastRuns(out.shape, operands, active_isa())
+        .run(row * row_floats, (row + rows) * row_floats, [&](std::int64_t first, std::int64_t count, const auto& values) {
+          runs.binary(parameters.function, {values[0].template as<float>(), static_cast<int>(values[0].step)},
+                      {values[1].template as<float>(), static_cast<int>(values[1].step)}, to + first, count);
+          activate(runs, parameters.activation, to + first, count);
+          return true;
+        });
+  });
+}
+
 }  // namespace
 
 void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
@@ -224,6 +279,7 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   }
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
+  if (n < kShortRun && out.dense() && call.inputs[0].view.dense() && call.inputs[1].view.dense()) return broadcast_binary(call, runs);
   for_grouped_rows(call, [&](std::int64_t row) {
     const std::byte* a_row = a.row(row);
     const std::byte* b_row = b.row(row);

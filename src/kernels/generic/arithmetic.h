@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "sluice/core/activation.h"
+#include "src/kernels/generic/power.h"
 
 namespace sluice::kernels::generic {
 
@@ -82,7 +83,7 @@ struct Pow {
   template <class T>
   T operator()(T a, T b) const noexcept {
     if constexpr (std::is_floating_point_v<T>) {
-      return std::pow(a, b);
+      return power(a, b);
     } else {
       if constexpr (std::is_signed_v<T>)
         if (b < 0) return static_cast<T>(a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0);

@@ -27,14 +27,26 @@ class Pieces {
  public:
   static constexpr int kMost = 16;
 
-  /// place(i) is the source's place for place i of `extent`, or less than 0 or `source_extent` and more outside. False: too many pieces.
+  /// place(i) is the source's place for place i of `extent`, or less than 0 or `source_extent` and more outside. From one place to the next
+  /// it moves by one at most, or far back, and never back and forth by one within what begins and ends as far apart as its length: so what
+  /// lies between two places of a piece need not be asked for. False: too many pieces.
   template <class Place>
   bool find(std::int64_t extent, std::int64_t source_extent, const Place& place) noexcept {
     count_ = 0;
+    const auto is_outside = [&](std::int64_t at) { return at < 0 || at >= source_extent; };
     for (std::int64_t i = 0; i < extent; ++i) {
       const std::int64_t at = place(i);
-      const bool outside = at < 0 || at >= source_extent;
-      if (count_ > 0 && joins(pieces_[static_cast<std::size_t>(count_ - 1)], outside, at)) continue;
+      const bool outside = is_outside(at);
+      if (count_ > 0 && joins(pieces_[static_cast<std::size_t>(count_ - 1)], outside, at)) {
+        Piece& piece = pieces_[static_cast<std::size_t>(count_ - 1)];
+        for (std::int64_t leap = 1; i + leap < extent; leap *= 2) {
+          const std::int64_t there = place(i + leap);
+          if (outside ? !(is_outside(there) && (there < 0) == (at < 0)) : is_outside(there) || there != at_end(piece, leap)) break;
+          piece.count += leap;
+          i += leap;
+        }
+        continue;
+      }
       if (count_ == kMost) return false;
       pieces_[static_cast<std::size_t>(count_++)] = {i, 1, outside ? 0 : at, 0, outside};
     }
@@ -44,6 +56,11 @@ class Pieces {
   const Piece& operator[](int i) const noexcept { return pieces_[static_cast<std::size_t>(i)]; }
 
  private:
+  /// Where the piece would be `more` places behind its last.
+  static std::int64_t at_end(const Piece& piece, std::int64_t more) noexcept {
+    return piece.source + (piece.count - 1 + more) * piece.step;
+  }
+
   static bool joins(Piece& piece, bool outside, std::int64_t at) noexcept {
     if (piece.outside != outside) return false;
     if (!outside) {

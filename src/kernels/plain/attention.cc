@@ -1,19 +1,17 @@
 // Attention in all its forms, one query row at a time, and what goes with it. The fast form of the common case is kAttention.
 #include "sluice/operators/generic/attention.h"
 
+#include "sluice/core/units.h"
+#include "src/kernels/elementwise/product.h"
 #include "src/kernels/generic/attention.h"
 #include "src/kernels/generic/chains.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/transformer/rows.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::attention;
 namespace {
-
-std::uint64_t attention_scratch(const PlainNode& node) noexcept {
-  Geometry g;
-  return geometry_of(node, g) ? static_cast<std::uint64_t>(g.keys()) * sizeof(float) : 0;
-}
 
 const float* key_row(const PlainNode& node, const Geometry& g, int input, std::int64_t b, std::int64_t h, std::int64_t t) noexcept {
   const Heads& now = input == 1 ? g.k : g.v;
@@ -38,45 +36,64 @@ Rows rows_of(const PlainNode& node, const Geometry& g, int input, std::int64_t b
   return rows;
 }
 
-/// What the mask adds to the score of key t. A mask that ends before the keys hides the rest.
-float mask_at(const PlainTensor& mask, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t t) noexcept {
-  const int rank = mask.shape.rank();
-  if (t >= mask.shape.back()) return mask.shape.back() == 1 ? mask_at(mask, b, h, s, 0) : -HUGE_VALF;
-  const std::int64_t index[] = {b, h, s};
-  std::int64_t at = 0;
-  for (int axis = 0; axis + 1 < rank; ++axis) at = at * mask.shape[axis] + (mask.shape[axis] == 1 ? 0 : index[axis + 4 - rank]);
-  at = at * mask.shape.back() + t;
-  if (mask.dtype == DType::kBool) return mask.as<const std::uint8_t>()[at] != 0 ? 0.0f : -HUGE_VALF;
-  return mask.as<const float>()[at];
-}
-
 enum ScoreStage : std::int64_t { kProduct = 0, kCapped = 1, kMasked = 2, kSoftmaxed = 3 };
 
-/// The scores of one query row, as they are after `stage`.
-void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage,
-               float* scores) noexcept {
-  const std::int64_t keys = g.keys(), key_head = h / (g.q.heads / g.k.heads);
-  const auto scale = static_cast<float>(node.given(4) && node.real(4) != 0 ? node.real(4) : 1 / std::sqrt(static_cast<double>(g.q.size)));
-  const auto cap = static_cast<float>(node.real(5));
-  const float* q = g.q.row(node.in(0).as<const float>(), b, h, s);
-  std::fill_n(scores, keys, 0.0f);
-  float* to = scores;
-  for (const Rows::Part& part : rows_of(node, g, 1, b, key_head).parts) {
-    generic::run({.x = {q}, .w = {part.first}, .depth = g.q.size, .count = part.count, .row_step = part.step, .sums = to});
-    to += part.count;
+float scale_of_scores(const PlainNode& node, const Geometry& g) noexcept {
+  return static_cast<float>(node.given(4) && node.real(4) != 0 ? node.real(4) : 1 / std::sqrt(static_cast<double>(g.q.size)));
+}
+
+/// Adds the mask to the scores of one query row. What it hides, or what ends before the keys, is minus infinity.
+void add_mask(const PlainTensor& mask, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t keys, float* scores) noexcept {
+  const int rank = mask.shape.rank();
+  const std::int64_t columns = mask.shape.back(), index[] = {b, h, s};
+  std::int64_t at = 0;
+  for (int axis = 0; axis + 1 < rank; ++axis) at = at * mask.shape[axis] + (mask.shape[axis] == 1 ? 0 : index[axis + 4 - rank]);
+  const std::int64_t step = columns == 1 ? 0 : 1, known = columns == 1 ? keys : columns;
+  if (mask.dtype == DType::kBool) {
+    const auto* row = mask.as<const std::uint8_t>() + at * columns;
+    for (std::int64_t t = 0; t < known; ++t) scores[t] += row[t * step] != 0 ? 0.0f : -HUGE_VALF;
+  } else {
+    const auto* row = mask.as<const float>() + at * columns;
+    for (std::int64_t t = 0; t < known; ++t) scores[t] += row[t * step];
   }
+  for (std::int64_t t = known; t < keys; ++t) scores[t] += -HUGE_VALF;
+}
+
+/// How many keys a query row sees, whatever its mask.
+std::int64_t seen_keys(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t s) noexcept {
+  const std::int64_t valid = node.has(6) ? std::clamp<std::int64_t>(integer_at(node.in(6), b), 0, g.keys()) : g.keys();
+  const std::int64_t offset = node.has(6) ? valid - g.q.rows : g.past;
+  return node.integer(0) != 0 ? std::clamp<std::int64_t>(s + offset + 1, 0, valid) : valid;
+}
+
+/// What `stage` makes of the products of one query row with all keys.
+void finish_scores(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage,
+                   float* scores) noexcept {
+  const std::int64_t keys = g.keys();
+  const float scale = scale_of_scores(node, g);
+  const auto cap = static_cast<float>(node.real(5));
   for (std::int64_t t = 0; t < keys; ++t) scores[t] *= scale;
   if (stage == kProduct) return;
   if (cap != 0)
     for (std::int64_t t = 0; t < keys; ++t) scores[t] = cap * std::tanh(scores[t] / cap);
   if (stage == kCapped) return;
-  const std::int64_t valid = node.has(6) ? std::clamp<std::int64_t>(integer_at(node.in(6), b), 0, keys) : keys;
-  const std::int64_t offset = node.has(6) ? valid - g.q.rows : g.past;
-  for (std::int64_t t = 0; t < keys; ++t) {
-    if (node.has(3)) scores[t] += mask_at(node.in(3), b, h, s, t);
-    if (t >= valid || (node.integer(0) != 0 && t > s + offset)) scores[t] = -HUGE_VALF;
+  if (node.has(3)) add_mask(node.in(3), b, h, s, keys, scores);
+  std::fill(scores + seen_keys(node, g, b, s), scores + keys, -HUGE_VALF);
+}
+
+/// The scores of one query row, as they are after `stage`.
+void score_row(const PlainNode& node, const Geometry& g, std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t stage,
+               float* scores) noexcept {
+  const std::int64_t keys = g.keys();
+  const float* q = g.q.row(node.in(0).as<const float>(), b, h, s);
+  std::fill_n(scores, keys, 0.0f);
+  float* to = scores;
+  for (const Rows::Part& part : rows_of(node, g, 1, b, h / (g.q.heads / g.k.heads)).parts) {
+    generic::run({.x = {q}, .w = {part.first}, .depth = g.q.size, .count = part.count, .row_step = part.step, .sums = to});
+    to += part.count;
   }
-  if (stage == kMasked) return;
+  finish_scores(node, g, b, h, s, stage, scores);
+  if (stage != kSoftmaxed) return;
   const float total = generic::weigh(scores, keys);
   for (std::int64_t t = 0; t < keys; ++t) scores[t] = total == 0.0f ? 0.0f : scores[t] / total;
 }
@@ -95,37 +112,192 @@ void add_values(const Rows& rows, const float* weights, std::int64_t size, float
   }
 }
 
+/// Queries that share the keys of one head, some rows at a time, by the inner loops of the kernel of the common case:
+///
+///     workspace   | keys, turned [d][T], or [d][64] where all queries are one block | scores [rows of a block][T] |
+///
+/// Bits are those of score_row, generic::weigh and add_values: chains do not show who computes them. A weight of zero adds nothing to a
+/// chain of finite values; where a row's outputs are no numbers, it is computed again without the values that are hidden from it.
+class HeadOfKeys {
+ public:
+  HeadOfKeys(const PlainNode& node, const Geometry& g, const PlainTensor& out, std::byte* scratch) noexcept
+      : node_(node), g_(g), room_(g), out_(g.q), to_(out.as<float>()), turned_(reinterpret_cast<float*>(scratch)) {
+    out_.size = g.v.size;
+    scores_ = turned_ + g.q.size * room_.turned_pitch;
+  }
+  static std::uint64_t scratch_bytes(const Geometry& g) noexcept {
+    const Room room(g);
+    // As many as any geometry up to this one takes: fewer keys are more rows at once.
+    const std::int64_t most = std::max(kScoreFloats, elementwise::kMaxProductRows * room.pitch);
+    return static_cast<std::uint64_t>(g.q.size * room.turned_pitch + std::min(std::min(room.queries, kMostRows) * room.pitch, most)) *
+           sizeof(float);
+  }
+
+  /// False: the run is to end.
+  bool run(std::int64_t b, std::int64_t head, Glances& glances) noexcept {
+    keys_ = rows_of(node_, g_, 1, b, head);
+    values_ = rows_of(node_, g_, 2, b, head);
+    const std::int64_t shared = g_.q.heads / g_.k.heads, queries = shared * g_.q.rows;
+    if (!room_.one_block()) turn(0, g_.keys());
+    for (std::int64_t first = 0; first < queries; first += room_.block_rows) {
+      const std::int64_t count = std::min(room_.block_rows, queries - first);
+      if (glances.over(count * g_.keys() * (2 + (g_.q.size + g_.v.size) / 16))) return false;
+      for (std::int64_t i = 0; i < count; ++i)
+        places_[static_cast<std::size_t>(i)] = {b, head * shared + (first + i) / g_.q.rows, (first + i) % g_.q.rows};
+      score(count);
+      for (std::int64_t i = 0; i < count; i += elementwise::kMaxProductRows)
+        mix(i, std::min<std::int64_t>(count, i + elementwise::kMaxProductRows));
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t kKeyBlock = 64, kVector = 16, kScoreFloats = 10 * 1024, kMostRows = 8 * elementwise::kMaxProductRows;
+
+  struct Room {
+    std::int64_t queries, pitch, block_rows, turned_pitch;
+    explicit Room(const Geometry& g) noexcept : queries(g.q.heads / g.k.heads * g.q.rows), pitch(ceil_div(g.keys(), kVector) * kVector) {
+      constexpr std::int64_t kRows = elementwise::kMaxProductRows;
+      block_rows = std::min(queries, std::clamp(kScoreFloats / std::max(pitch, kVector) / kRows * kRows, kRows, kMostRows));
+      turned_pitch = one_block() ? std::min(pitch, kKeyBlock) : pitch;
+    }
+    bool one_block() const noexcept { return block_rows == queries; }
+  };
+  struct Place {
+    std::int64_t b, h, s;
+  };
+
+  /// Keys [begin, end) to the beginning of their place, behind them zeros up to whole vectors.
+  void turn(std::int64_t begin, std::int64_t end) noexcept {
+    std::int64_t first = 0, to = 0;
+    for (const Rows::Part& part : keys_.parts) {
+      const std::int64_t from = std::max(begin, first), until = std::min(end, first + part.count);
+      if (from < until) {
+        rows_.transpose(part.first + (from - first) * part.step, part.step, until - from, g_.q.size, turned_ + to, room_.turned_pitch);
+        to += until - from;
+      }
+      first += part.count;
+    }
+    const std::int64_t whole = std::min(room_.turned_pitch, ceil_div(to, kVector) * kVector);
+    for (std::int64_t k = 0; k < g_.q.size; ++k)
+      std::fill(turned_ + k * room_.turned_pitch + to, turned_ + k * room_.turned_pitch + whole, 0.0f);
+  }
+
+  void score(std::int64_t count) noexcept {
+    std::int64_t seen = 0;  // by any row: scores behind are overwritten
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Place& at = places_[static_cast<std::size_t>(i)];
+      seen = std::max(seen, seen_keys(node_, g_, at.b, at.s));
+    }
+    for (std::int64_t t = 0; t < seen; t += kKeyBlock) {
+      if (room_.one_block()) turn(t, std::min(g_.keys(), t + kKeyBlock));
+      for (std::int64_t i = 0; i < count; i += elementwise::kMaxProductRows) {
+        elementwise::ProductTile tile{.right = turned_ + (room_.one_block() ? 0 : t),
+                                      .right_pitch = room_.turned_pitch,
+                                      .depth = g_.q.size,
+                                      .n = std::min(kKeyBlock, room_.pitch - t)};
+        for (; tile.rows < std::min<std::int64_t>(elementwise::kMaxProductRows, count - i); ++tile.rows) {
+          const Place& at = places_[static_cast<std::size_t>(i + tile.rows)];
+          tile.left[tile.rows] = g_.q.row(node_.in(0).as<const float>(), at.b, at.h, at.s);
+          tile.out[tile.rows] = scores_ + (i + tile.rows) * room_.pitch + t;
+        }
+        product_(tile);
+      }
+    }
+  }
+
+  float* output(const Place& at) const noexcept { return const_cast<float*>(out_.row(to_, at.b, at.h, at.s)); }
+
+  /// Weights and outputs of some rows.
+  void mix(std::int64_t begin, std::int64_t end) noexcept {
+    elementwise::ProductTile tile{.n = g_.v.size};
+    float totals[elementwise::kMaxProductRows];
+    const std::int64_t keys = g_.keys();
+    std::int64_t seen = 0;  // by any of them
+    for (std::int64_t i = begin; i < end; ++i, ++tile.rows) {
+      const Place& at = places_[static_cast<std::size_t>(i)];
+      float* const scores = scores_ + i * room_.pitch;
+      finish_scores(node_, g_, at.b, at.h, at.s, kMasked, scores);
+      const bool any = std::any_of(scores, scores + keys, [](float score) { return score != -HUGE_VALF; });
+      totals[tile.rows] = any ? rows_.weigh(1.0f, scores, keys) : 0.0f;
+      if (!any) std::fill_n(scores, keys, 0.0f);
+      for (std::int64_t t = keys; t > seen; --t)
+        if (scores[t - 1] != 0.0f) seen = t;
+      tile.left[tile.rows] = scores;
+      tile.out[tile.rows] = output(at);
+    }
+    for (const Rows::Part& part : values_.parts) {
+      tile.depth = std::min(part.count, seen);
+      tile.right = part.first;
+      tile.right_pitch = part.step;
+      if (tile.depth > 0) product_(tile);
+      tile.adds = tile.adds || tile.depth > 0;
+      seen -= tile.depth;
+      for (int r = 0; r < tile.rows; ++r) tile.left[r] += part.count;
+    }
+    for (int r = 0; r < tile.rows; ++r) finish(scores_ + (begin + r) * room_.pitch, totals[r], tile.out[r]);
+  }
+
+  void finish(const float* weights, float total, float* y) const noexcept {
+    if (total == 0.0f) {
+      std::fill_n(y, g_.v.size, 0.0f);
+      return;
+    }
+    if (std::any_of(y, y + g_.v.size, [](float value) { return value != value; })) {
+      std::fill_n(y, g_.v.size, 0.0f);
+      add_values(values_, weights, g_.v.size, y);
+    }
+    rows_.divide(y, total, g_.v.size);
+  }
+
+  const PlainNode& node_;
+  const Geometry& g_;
+  const Room room_;
+  Heads out_;
+  float* const to_;
+  float* const turned_;  // keys
+  float* scores_ = nullptr;
+  Rows keys_, values_;
+  std::array<Place, static_cast<std::size_t>(kMostRows)> places_;
+  const transformer::RowTable& rows_ = transformer::row_table(active_isa());
+  const elementwise::ProductRun product_ = elementwise::product_run(active_isa());
+};
+
+std::uint64_t attention_scratch(const PlainNode& node) noexcept {
+  Geometry g;
+  return geometry_of(node, g) && node.result() == 0 ? HeadOfKeys::scratch_bytes(g) : 0;
+}
+
+/// Keys or values with those of the past.
+void join_rows(const PlainNode& node, const Geometry& g, float* to) noexcept {
+  const Heads& now = node.result() == 1 ? g.k : g.v;
+  Glances glances;
+  for (std::int64_t b = 0; b < now.batches; ++b)
+    for (std::int64_t h = 0; h < now.heads; ++h)
+      for (std::int64_t t = 0; t < g.keys() && !glances.over(now.size); ++t, to += now.size)
+        std::copy_n(key_row(node, g, node.result(), b, h, t), now.size, to);
+}
+
 PlainRefusal run_attention(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   Geometry g;
   geometry_of(node, g);
-  auto* to = out.as<float>();
-  Glances glances;
   if (node.result() == 1 || node.result() == 2) {
-    const Heads& now = node.result() == 1 ? g.k : g.v;
-    for (std::int64_t b = 0; b < now.batches; ++b)
-      for (std::int64_t h = 0; h < now.heads; ++h)
-        for (std::int64_t t = 0; t < g.keys() && !glances.over(now.size); ++t, to += now.size)
-          std::copy_n(key_row(node, g, node.result(), b, h, t), now.size, to);
+    join_rows(node, g, out.as<float>());
     return nullptr;
   }
-  auto* scores = reinterpret_cast<float*>(scratch);
-  Heads place = g.q;
-  place.size = g.v.size;
+  Glances glances;
+  if (node.result() == 0) {
+    HeadOfKeys run(node, g, out, scratch);
+    for (std::int64_t b = 0; b < g.k.batches; ++b)
+      for (std::int64_t h = 0; h < g.k.heads; ++h)
+        if (!run.run(b, h, glances)) return kRunEnded;
+    return nullptr;
+  }
   for (std::int64_t b = 0; b < g.q.batches; ++b)
     for (std::int64_t h = 0; h < g.q.heads; ++h)
       for (std::int64_t s = 0; s < g.q.rows; ++s) {
-        if (glances.over(g.keys() * (8 + (g.q.size + g.v.size) / 4))) return kRunEnded;
-        if (node.result() == 3) {
-          score_row(node, g, b, h, s, node.integer(3), to + ((b * g.q.heads + h) * g.q.rows + s) * g.keys());
-          continue;
-        }
-        score_row(node, g, b, h, s, kMasked, scores);
-        const float total = generic::weigh(scores, g.keys());
-        float* y = const_cast<float*>(place.row(to, b, h, s));
-        std::fill_n(y, g.v.size, 0.0f);
-        if (total == 0.0f) continue;
-        add_values(rows_of(node, g, 2, b, h / (g.q.heads / g.k.heads)), scores, g.v.size, y);
-        for (std::int64_t i = 0; i < g.v.size; ++i) y[i] /= total;
+        if (glances.over(g.keys() * (8 + g.q.size / 4))) return kRunEnded;
+        score_row(node, g, b, h, s, node.integer(3), out.as<float>() + ((b * g.q.heads + h) * g.q.rows + s) * g.keys());
       }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/arithmetic.h"
+#include "src/kernels/movement/broadcast.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
 
@@ -12,6 +13,24 @@ namespace {
 using RealFunction = float (*)(float x, float y);
 // Of u64 these are the bits.
 using IntegerFunction = std::int64_t (*)(std::int64_t x, std::int64_t y);
+/// Runs of all operands' values (movement/broadcast.h): body(first element, count, values).
+template <std::size_t N, class Body>
+void each_run(const PlainNode& node, const PlainTensor& out, const Body& body) noexcept {
+  std::array<movement::BroadcastOperand, N> operands;
+  for (std::size_t n = 0; n < N; ++n) {
+    const PlainTensor& x = node.in(static_cast<int>(n));
+    operands[n] = {.data = x.data, .element = static_cast<std::int64_t>(size_of(x.dtype))};
+    const Extents strides = broadcast_strides(x.shape, out.shape);
+    std::copy(strides.begin(), strides.end(), operands[n].strides.begin());
+  }
+  Glances glances;
+  movement::BroadcastRuns(out.shape, operands, active_isa())
+      .run(0, out.count(), [&](std::int64_t first, std::int64_t count, const auto& values) {
+        body(first, count, values);
+        return !glances.over(count);
+      });
+}
+
 /// The same function along a line: of elements that lie so many places apart.
 template <class T>
 struct Line {
@@ -39,10 +58,9 @@ struct Functions {
 };
 
 template <class T>
-PlainRefusal run_truths(TruthsOf<T> truths, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out,
-                        const std::array<Extents, 2>& strides) noexcept {
-  walk_parts(out.shape, strides, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
-    truths({x.as<const T>() + at[0], y.as<const T>() + at[1], steps[0], steps[1], count}, out.as<std::uint8_t>() + i);
+PlainRefusal run_truths(TruthsOf<T> truths, const PlainNode& node, const PlainTensor& out) noexcept {
+  each_run<2>(node, out, [&](std::int64_t first, std::int64_t count, const auto& values) {
+    truths({values[0].template as<T>(), values[1].template as<T>(), values[0].step, values[1].step, count}, out.as<std::uint8_t>() + first);
   });
   return nullptr;
 }
@@ -52,11 +70,11 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
   const PlainTensor &x = node.in(0), &y = node.in(1);
   const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
   const bool bytes = x.dtype == DType::kU8 || x.dtype == DType::kBool;
-  if (f.truths.real != nullptr && is_f32(x.dtype)) return run_truths(f.truths.real, x, y, out, strides);
-  if (f.truths.wide != nullptr && x.dtype == DType::kI64) return run_truths(f.truths.wide, x, y, out, strides);
-  if (f.truths.natural != nullptr && x.dtype == DType::kU64) return run_truths(f.truths.natural, x, y, out, strides);
-  if (f.truths.whole != nullptr && x.dtype == DType::kI32) return run_truths(f.truths.whole, x, y, out, strides);
-  if (f.truths.byte != nullptr && bytes) return run_truths(f.truths.byte, x, y, out, strides);
+  if (f.truths.real != nullptr && is_f32(x.dtype)) return run_truths(f.truths.real, node, out);
+  if (f.truths.wide != nullptr && x.dtype == DType::kI64) return run_truths(f.truths.wide, node, out);
+  if (f.truths.natural != nullptr && x.dtype == DType::kU64) return run_truths(f.truths.natural, node, out);
+  if (f.truths.whole != nullptr && x.dtype == DType::kI32) return run_truths(f.truths.whole, node, out);
+  if (f.truths.byte != nullptr && bytes) return run_truths(f.truths.byte, node, out);
   if (is_f32(x.dtype)) {
     walk(out.shape, strides, [&](std::int64_t i, const auto& at) {
       const float z = f.real(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
@@ -85,20 +103,18 @@ PlainRefusal run_functions(const Functions& f, const PlainNode& node, const Plai
 /// bits.
 template <class Function, BinaryFunction kind>
 PlainRefusal run_arithmetic(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const PlainTensor &x = node.in(0), &y = node.in(1);
-  const std::array<Extents, 2> strides{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)};
   constexpr std::int64_t kWorthVectors = 16;
   const elementwise::RunTable& runs = elementwise::run_table(active_isa());
   const auto along = [&](auto zero) {
     using T = decltype(zero);
-    walk_parts(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
+    each_run<2>(node, out, [&](std::int64_t first, std::int64_t count, const auto& values) {
       if constexpr (std::is_same_v<T, float>) {
-        if (count >= kWorthVectors && steps[0] <= 1 && steps[1] <= 1)
-          return runs.binary(kind, {x.as<const float>() + at[0], static_cast<int>(steps[0])},
-                             {y.as<const float>() + at[1], static_cast<int>(steps[1])}, out.as<float>() + first, count);
+        if (count >= kWorthVectors)
+          return runs.binary(kind, {values[0].template as<float>(), static_cast<int>(values[0].step)},
+                             {values[1].template as<float>(), static_cast<int>(values[1].step)}, out.as<float>() + first, count);
       }
-      const T *a = x.as<const T>() + at[0], *b = y.as<const T>() + at[1];
-      for (std::int64_t i = 0; i < count; ++i) out.as<T>()[first + i] = Function()(a[i * steps[0]], b[i * steps[1]]);
+      const T *a = values[0].template as<T>(), *b = values[1].template as<T>();
+      for (std::int64_t i = 0; i < count; ++i) out.as<T>()[first + i] = Function()(a[i * values[0].step], b[i * values[1].step]);
     });
   };
   if (out.dtype == DType::kU64)
@@ -119,8 +135,35 @@ std::int64_t remainder_python(std::int64_t x, std::int64_t y) noexcept {
 
 std::int64_t remainder_natural(std::int64_t x, std::int64_t y) noexcept { return y == 0 ? 0 : wrapped(u(x) % u(y)); }
 
+/// std::fmod of a run. Where quotients are below 2^24, quotient, product and rest of doubles are exact: a loop without branches.
+void remainders(const float* x, std::int64_t x_step, const float* y, std::int64_t y_step, float* out, std::int64_t n) noexcept {
+  constexpr std::int64_t kTogether = 64;
+  constexpr double kMostQuotient = 0x1p24;
+  for (std::int64_t first = 0; first < n; first += kTogether, x += kTogether * x_step, y += kTogether * y_step) {
+    const std::int64_t count = std::min(kTogether, n - first);
+    int small = 1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double a = x[i * x_step], b = y[i * y_step];
+      const double quotient = a / b,
+                   whole = static_cast<double>(static_cast<std::int32_t>(std::fabs(quotient) < kMostQuotient ? quotient : 0.0));
+      small &= static_cast<int>(std::fabs(quotient) < kMostQuotient);
+      out[first + i] = std::copysign(static_cast<float>(std::fabs(a - whole * b)), x[i * x_step]);
+    }
+    for (std::int64_t i = 0; small == 0 && i < count; ++i) out[first + i] = std::fmod(x[i * x_step], y[i * y_step]);
+  }
+}
+
 constexpr Functions kModPython{nullptr, remainder_python, remainder_natural};
-constexpr Functions kModC{[](float x, float y) { return std::fmod(x, y); }, remainder_c, remainder_natural};
+constexpr Functions kModC{nullptr, remainder_c, remainder_natural};
+
+PlainRefusal run_mod_c(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  if (!is_f32(out.dtype)) return run_functions(kModC, node, out);
+  each_run<2>(node, out, [&](std::int64_t first, std::int64_t count, const auto& values) {
+    remainders(values[0].template as<float>(), values[0].step, values[1].template as<float>(), values[1].step, out.as<float>() + first,
+               count);
+  });
+  return nullptr;
+}
 
 constexpr Functions kBitAnd{nullptr, [](std::int64_t x, std::int64_t y) { return x & y; }};
 constexpr Functions kBitOr{nullptr, [](std::int64_t x, std::int64_t y) { return x | y; }};
@@ -181,14 +224,13 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte*) noex
   return run_functions(functions, node, out);
 }
 
-/// Elements of one size along lines; `c` is the condition.
+/// Elements of one size along lines; the first input is the condition.
 template <class T>
-void choose(const PlainTensor& c, const PlainTensor& x, const PlainTensor& y, const PlainTensor& out) noexcept {
-  const std::array<Extents, 3> strides{broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape),
-                                       broadcast_strides(y.shape, out.shape)};
-  walk_parts(out.shape, strides, [&](std::int64_t first, std::int64_t count, const auto& at, const auto& steps) {
-    const auto* holds = c.as<const std::uint8_t>() + at[0];
-    const T *yes = x.as<const T>() + at[1], *no = y.as<const T>() + at[2];
+void choose(const PlainNode& node, const PlainTensor& out) noexcept {
+  each_run<3>(node, out, [&](std::int64_t first, std::int64_t count, const auto& values) {
+    const auto* holds = values[0].template as<std::uint8_t>();
+    const T *yes = values[1].template as<T>(), *no = values[2].template as<T>();
+    const std::array steps{values[0].step, values[1].step, values[2].step};
     T* to = out.as<T>() + first;
     // Both are loaded, so that nothing is jumped over.
     const auto choose_by = [&](std::int64_t c_step, std::int64_t x_step, std::int64_t y_step) {
@@ -205,19 +247,18 @@ void choose(const PlainTensor& c, const PlainTensor& x, const PlainTensor& y, co
 }
 
 PlainRefusal run_where(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const PlainTensor &c = node.in(0), &x = node.in(1), &y = node.in(2);
   switch (size_of(out.dtype)) {
     case 1:
-      choose<std::uint8_t>(c, x, y, out);
+      choose<std::uint8_t>(node, out);
       break;
     case 2:
-      choose<std::uint16_t>(c, x, y, out);
+      choose<std::uint16_t>(node, out);
       break;
     case 4:
-      choose<std::uint32_t>(c, x, y, out);
+      choose<std::uint32_t>(node, out);
       break;
     default:
-      choose<std::uint64_t>(c, x, y, out);
+      choose<std::uint64_t>(node, out);
   }
   return nullptr;
 }
@@ -240,13 +281,12 @@ PlainRefusal run_clip(const PlainNode& node, const PlainTensor& out, std::byte*)
   return nullptr;
 }
 
-PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal run_pow(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   const PlainTensor &x = node.in(0), &y = node.in(1);
+  if (is_f32(x.dtype) && is_f32(y.dtype)) return run_arithmetic<generic::Pow, BinaryFunction::kPow>(node, out, scratch);
   walk(out.shape, std::array<Extents, 2>{broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)},
        [&](std::int64_t i, const auto& at) {
-         if (is_f32(x.dtype) && is_f32(y.dtype)) {
-           out.as<float>()[i] = generic::Pow()(x.as<const float>()[at[0]], y.as<const float>()[at[1]]);
-         } else if (is_f32(out.dtype)) {
+         if (is_f32(out.dtype)) {
            out.as<float>()[i] = static_cast<float>(std::pow(real_at(x, at[0]), real_at(y, at[1])));
          } else if (is_f32(y.dtype)) {
            const double value = std::pow(real_at(x, at[0]), real_at(y, at[1]));
@@ -266,7 +306,7 @@ constexpr GenericKernel kBinaryKernels[] = {
     {"Max2", run_arithmetic<generic::Max, BinaryFunction::kMax>},
     {"Min2", run_arithmetic<generic::Min, BinaryFunction::kMin>},
     {"ModPython", run<kModPython>},
-    {"ModC", run<kModC>},
+    {"ModC", run_mod_c},
     {"PRelu", run_arithmetic<generic::Prelu, BinaryFunction::kPrelu>},
     {"BitwiseAnd", run<kBitAnd>},
     {"BitwiseOr", run<kBitOr>},

@@ -2,11 +2,14 @@
 #include "sluice/operators/generic/convolve.h"
 
 #include "sluice/kernels/call.h"
+#include "src/kernels/elementwise/product.h"
 #include "src/kernels/generic/chains.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/line_chains.h"
+#include "src/kernels/plain/pool_rows.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::convolve;
@@ -277,62 +280,159 @@ PlainRefusal run_transposed(const PlainNode& node, const PlainTensor& out, std::
   return nullptr;
 }
 
+/// Adds one tap of all outputs to the image: what is left of the axes from `axis` on.
+void add_tap(const Windows& w, std::int64_t tap, int axis, const float* from, float* to) noexcept {
+  const auto a = static_cast<std::size_t>(axis);
+  std::int64_t outputs = 1, inputs = 1, taps = 1;  // of the axes behind
+  for (auto b = a + 1; b < static_cast<std::size_t>(w.axes); ++b) {
+    outputs *= w.out[b];
+    inputs *= w.in[b];
+    taps *= w.kernel[b];
+  }
+  const std::int64_t k = tap / taps % w.kernel[a], first = k * w.dilation[a] - w.before[a], step = w.stride[a];
+  const Interval<std::int64_t> taken = taken_by(w, a, k);
+  if (axis + 1 < w.axes) {
+    for (std::int64_t i = taken.begin; i < taken.end; ++i) add_tap(w, tap, axis + 1, from + i * outputs, to + (first + i * step) * inputs);
+    return;
+  }
+  const auto add = [&](std::int64_t apart) {
+    for (std::int64_t i = taken.begin; i < taken.end; ++i) to[first + i * apart] += from[i];
+  };
+  step == 1 ? add(1) : step == 2 ? add(2) : add(step);
+}
+
 PlainRefusal run_columns(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   Windows w;
   columns_of(node, w);
   const std::int64_t planes = out.shape[0] * out.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
+  const auto* from = node.in(0).as<const float>();
   std::fill_n(out.as<float>(), out.count(), 0.0f);
   Glances glances;
   for (std::int64_t p = 0; p < planes; ++p)
-    for (std::int64_t tap = 0; tap < taps && !glances.over(outputs); ++tap)
-      for (std::int64_t at = 0; at < outputs; ++at)
-        if (const std::int64_t place = tap_place(w, at, tap); place >= 0)
-          out.as<float>()[p * inputs + place] += node.in(0).as<const float>()[(p * taps + tap) * outputs + at];
+    for (std::int64_t tap = 0; tap < taps && !glances.over(outputs); ++tap, from += outputs)
+      add_tap(w, tap, 0, from, out.as<float>() + p * inputs);
   return nullptr;
 }
 
-/// Bilinear, zero outside.
-double sample(const float* image, std::int64_t height, std::int64_t width, double y, double x) noexcept {
-  if (!(y > -1 && x > -1 && y < static_cast<double>(height) && x < static_cast<double>(width))) return 0;
-  const auto top = static_cast<std::int64_t>(std::floor(y)), left = static_cast<std::int64_t>(std::floor(x));
-  const double dy = y - static_cast<double>(top), dx = x - static_cast<double>(left);
-  const auto at = [&](std::int64_t r, std::int64_t c) {
-    return r >= 0 && r < height && c >= 0 && c < width ? static_cast<double>(image[r * width + c]) : 0.0;
-  };
-  return (1 - dy) * ((1 - dx) * at(top, left) + dx * at(top, left + 1)) + dy * ((1 - dx) * at(top + 1, left) + dx * at(top + 1, left + 1));
+/// Outputs of a deformed convolution whose sampled inputs are formed at once: [channel of the group][tap][output].
+constexpr std::int64_t kDeformOutputs = 64;
+
+/// Where the taps of kSampleLanes outputs lie: bilinear, zero outside, times the mask.
+class DeformTaps {
+ public:
+  DeformTaps(const PlainNode& node, const Windows& w) noexcept : node_(node), w_(w) {
+    places_.fill(-1);  // lanes behind the last output are read too
+    weights_.fill(0);
+  }
+
+  /// Tap `tap` of outputs [first, first + count), as the offsets of plane `offset` move it.
+  SampleTaps of(std::int64_t offset, std::int64_t tap, std::int64_t first, std::int64_t count) noexcept {
+    const std::int64_t outputs = w_.outputs();
+    const float* const moves = node_.in(2).as<const float>() + offset * 2 * outputs;
+    for (std::int64_t lane = 0; lane < count; ++lane) {
+      const std::int64_t at = first + lane;
+      const std::int64_t row = at / w_.out[1] * w_.stride[0] + tap / w_.kernel[1] * w_.dilation[0] - w_.before[0];
+      const std::int64_t column = at % w_.out[1] * w_.stride[1] + tap % w_.kernel[1] * w_.dilation[1] - w_.before[1];
+      const double mask = node_.has(4) ? node_.in(4).as<const float>()[offset * outputs + at] : 1.0f;
+      set(static_cast<std::size_t>(lane), static_cast<double>(row) + moves[at], static_cast<double>(column) + moves[outputs + at], mask);
+    }
+    return {places_.data(), weights_.data(), 4};
+  }
+
+ private:
+  void set(std::size_t lane, double y, double x, double mask) noexcept {
+    const auto height = static_cast<double>(w_.in[0]), width = static_cast<double>(w_.in[1]);
+    const bool inside = y > -1 && x > -1 && y < height && x < width;
+    const auto top = inside ? static_cast<std::int64_t>(std::floor(y)) : -2, left = inside ? static_cast<std::int64_t>(std::floor(x)) : -2;
+    const double dy = inside ? y - static_cast<double>(top) : 0, dx = inside ? x - static_cast<double>(left) : 0;
+    for (std::size_t corner = 0; corner < 4; ++corner) {
+      const std::int64_t r = top + static_cast<std::int64_t>(corner / 2), c = left + static_cast<std::int64_t>(corner % 2);
+      const bool there = r >= 0 && r < w_.in[0] && c >= 0 && c < w_.in[1];
+      const std::size_t i = corner * kSampleLanes + lane;
+      places_[i] = there ? static_cast<std::int32_t>(r * w_.in[1] + c) : -1;
+      weights_[i] = there ? (corner / 2 != 0 ? dy : 1 - dy) * (corner % 2 != 0 ? dx : 1 - dx) * mask : 0;
+    }
+  }
+
+  const PlainNode& node_;
+  const Windows& w_;
+  std::array<std::int32_t, 4 * kSampleLanes> places_;
+  std::array<double, 4 * kSampleLanes> weights_;
+};
+
+std::uint64_t deform_scratch(const PlainNode& node) noexcept {
+  Windows w;
+  if (!convolution_of(node, 1, w)) return 0;
+  return static_cast<std::uint64_t>(node.in(1).shape[1] * w.taps() * kDeformOutputs) * sizeof(float);
 }
 
-PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+/// Sampled inputs, then each output one chain (generic/chains.h) over channels and their taps, from the bias on.
+class DeformedGroups {
+ public:
+  DeformedGroups(const PlainNode& node, const PlainTensor& out, const Windows& w, float* columns) noexcept
+      : node_(node), out_(out), w_(w), columns_(columns), sampled_(node, w) {
+    const Shape& k = node.in(1).shape;
+    depth_ = k[1];
+    per_group_ = k[0] / node.integer(6);
+    per_offset_group_ = node.in(0).shape[1] / node.integer(7);
+  }
+
+  /// Outputs [first, first + count) of a group, count <= kDeformOutputs.
+  void run(std::int64_t n, std::int64_t group, std::int64_t first, std::int64_t count) noexcept {
+    for (std::int64_t tap = 0; tap < w_.taps(); ++tap)
+      for (std::int64_t i = 0; i < count; i += kSampleLanes) sample(n, group, tap, first, i, std::min(kSampleLanes, count - i));
+    const std::int64_t channels = out_.shape[1], outputs = w_.outputs(), products = depth_ * w_.taps();
+    for (std::int64_t m = group * per_group_; m < (group + 1) * per_group_; m += elementwise::kMaxProductRows) {
+      elementwise::ProductTile tile{.right = columns_, .right_pitch = kDeformOutputs, .depth = products, .n = count, .adds = true};
+      for (; tile.rows < std::min<std::int64_t>(elementwise::kMaxProductRows, (group + 1) * per_group_ - m); ++tile.rows) {
+        tile.left[tile.rows] = node_.in(1).as<const float>() + (m + tile.rows) * products;
+        tile.out[tile.rows] = out_.as<float>() + (n * channels + m + tile.rows) * outputs + first;
+        std::fill_n(tile.out[tile.rows], count, node_.has(3) ? node_.in(3).as<const float>()[m + tile.rows] : 0.0f);
+      }
+      product_(tile);
+    }
+  }
+
+ private:
+  void sample(std::int64_t n, std::int64_t group, std::int64_t tap, std::int64_t first, std::int64_t i, std::int64_t count) noexcept {
+    SampleTaps taps;
+    std::int64_t known = -1;
+    for (std::int64_t c = 0; c < depth_; ++c) {
+      const std::int64_t channel = group * depth_ + c, offsets = n * node_.integer(7) + channel / per_offset_group_;
+      if (offsets != known) taps = sampled_.of(offsets * w_.taps() + tap, tap, first + i, count);
+      known = offsets;
+      vectors_.sample(taps, node_.in(0).as<const float>() + (n * node_.in(0).shape[1] + channel) * w_.inputs(),
+                      columns_ + (c * w_.taps() + tap) * kDeformOutputs + i, count);
+    }
+  }
+
+  const PlainNode& node_;
+  const PlainTensor& out_;
+  const Windows& w_;
+  float* const columns_;
+  DeformTaps sampled_;
+  std::int64_t depth_ = 0, per_group_ = 0, per_offset_group_ = 0;
+  const VectorTable& vectors_ = vector_table(active_isa());
+  const elementwise::ProductRun product_ = elementwise::product_run(active_isa());
+};
+
+PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   Windows w;
   convolution_of(node, 1, w);
-  const Shape &x = node.in(0).shape, &k = node.in(1).shape;
-  const std::int64_t outputs = w.outputs(), inputs = w.inputs(), taps = w.taps(), depth = k[1], per_group = k[0] / node.integer(6);
-  const std::int64_t offset_groups = node.integer(7), per_offset_group = x[1] / offset_groups;
+  if (w.inputs() > INT32_MAX) return kWrongShape;
+  DeformedGroups groups(node, out, w, reinterpret_cast<float*>(scratch));
+  const std::int64_t outputs = w.outputs(), work = node.in(1).count() / std::max<std::int64_t>(1, node.integer(6)) * kDeformOutputs / 8;
   Glances glances;
-  for (std::int64_t n = 0; n < x[0]; ++n)
-    for (std::int64_t m = 0; m < k[0]; ++m)
-      for (std::int64_t at = 0; at < outputs; ++at) {
-        double sum = node.has(3) ? node.in(3).as<const float>()[m] : 0.0f;
-        for (std::int64_t tap = 0; tap < taps && !glances.over(4 * depth); ++tap)
-          for (std::int64_t c = 0; c < depth; ++c) {
-            const std::int64_t channel = m / per_group * depth + c;
-            const std::int64_t offset = (n * offset_groups + channel / per_offset_group) * taps + tap;
-            const float* moves = node.in(2).as<const float>() + offset * 2 * outputs + at;
-            const double y = static_cast<double>(at / w.out[1] * w.stride[0] + tap / w.kernel[1] * w.dilation[0] - w.before[0]) + moves[0];
-            const double xx =
-                static_cast<double>(at % w.out[1] * w.stride[1] + tap % w.kernel[1] * w.dilation[1] - w.before[1]) + moves[outputs];
-            const double mask = node.has(4) ? node.in(4).as<const float>()[offset * outputs + at] : 1.0f;
-            sum += sample(node.in(0).as<const float>() + (n * x[1] + channel) * inputs, w.in[0], w.in[1], y, xx) * mask *
-                   node.in(1).as<const float>()[(m * depth + c) * taps + tap];
-          }
-        out.as<float>()[(n * k[0] + m) * outputs + at] = static_cast<float>(sum);
-      }
+  for (std::int64_t n = 0; n < out.shape[0]; ++n)
+    for (std::int64_t group = 0; group < node.integer(6); ++group)
+      for (std::int64_t first = 0; first < outputs && !glances.over(work); first += kDeformOutputs)
+        groups.run(n, group, first, std::min(kDeformOutputs, outputs - first));
   return nullptr;
 }
 
 constexpr GenericKernel kConvolveKernels[] = {
     {"Conv", run_conv, conv_scratch},  {"ConvInteger", run_conv_integer}, {"QLinearConv", run_qlinear_conv},
-    {"ConvTranspose", run_transposed}, {"Col2Im", run_columns},           {"DeformConv", run_deform},
+    {"ConvTranspose", run_transposed}, {"Col2Im", run_columns},           {"DeformConv", run_deform, deform_scratch},
 };
 
 }  // namespace

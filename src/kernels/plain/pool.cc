@@ -126,8 +126,8 @@ void add_row_of_taps(const Windows& w, const float* from, Interval<std::int64_t>
 }
 
 /// Outputs by sums over their rows of taps, a part of a row of outputs at a time: `of_part(part)` gives what then adds each row of the
-/// input that taps meet, `add(values, sums, glances)`, and ends in `finish(row, sums, to)`. Ends early where the run does.
-template <class Sum, class OfPart>
+/// input that taps meet, `add(image, first place of the row, sums, glances)`, and ends in `finish(row, sums, to)`. Ends early where the run does.
+template <class Sum, class In = float, class Out = float, class OfPart>
 void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w, const OfPart& of_part) noexcept {
   Windows outer = w;  // all axes but the last
   const auto last = static_cast<std::size_t>(--outer.axes);
@@ -137,20 +137,45 @@ void sum_by_rows(const PlainTensor& x, const PlainTensor& out, const Windows& w,
   for (std::int64_t first = 0; first < out_w; first += kPartOfRow) {
     const Interval<std::int64_t> part{first, std::min(out_w, first + kPartOfRow)};
     const auto row_of = of_part(part);
-    const auto* from = x.as<const float>();
-    auto* to = out.as<float>() + first;
+    const In* from = x.as<const In>();
+    Out* to = out.as<Out>() + first;
     RowsOfTaps places(outer);
     for (std::int64_t image = 0; image < x.shape[0] * x.shape[1]; ++image, from += w.inputs())
       for (std::int64_t row = 0; row < rows; ++row, to += out_w, places.next_row()) {
         std::fill_n(sums.data(), part.size(), Sum());
         for (std::int64_t place = places.next(); place >= 0; place = places.next()) {
           if (glances.over(1)) return;
-          row_of.add(from + place * w.in[last], sums.data(), glances);
+          row_of.add(from, place * w.in[last], sums.data(), glances);
         }
         row_of.finish(row, sums.data(), to);
       }
   }
 }
+
+/// Where the greatest value of a window lies in its image, of a part of a row of outputs.
+template <class T>
+struct PlacesOfPart {
+  const Windows& w;
+  Interval<std::int64_t> part;
+  bool by_columns;
+
+  void add(const T* image, std::int64_t row, generic::Greatest<T>* greatest, Glances& glances) const noexcept {
+    const auto last = static_cast<std::size_t>(w.axes - 1);
+    for (std::int64_t k = 0; k < w.kernel[last] && !glances.over(part.size()); ++k) {
+      const Interval<std::int64_t> taken = taken_by(w, k);
+      const std::int64_t begin = std::max(taken.begin, part.begin), end = std::min(taken.end, part.end);
+      const std::int64_t first = row + k * w.dilation[last] - w.before[last];
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t place = first + i * w.stride[last];
+        greatest[i - part.begin].add(image[place], place);
+      }
+    }
+  }
+  void finish(std::int64_t, const generic::Greatest<T>* greatest, std::int64_t* to) const noexcept {
+    for (std::int64_t i = 0; i < part.size(); ++i)
+      to[i] = by_columns ? column_major(w, std::max<std::int64_t>(greatest[i].place(), 0)) : greatest[i].place();
+  }
+};
 
 template <class T>
 void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, std::byte* scratch) noexcept {
@@ -161,19 +186,13 @@ void run_max(const PlainNode& node, const PlainTensor& out, const Windows& w, st
     else
       return run_max_values<T>(x, out, with_rows(w), reinterpret_cast<T*>(scratch));
   }
-  const std::int64_t images = x.shape[0] * x.shape[1], taps = w.taps(), outputs = w.outputs(), inputs = w.inputs();
-  Glances glances;
-  for (std::int64_t image = 0; image < images; ++image) {
-    const T* from = x.as<const T>() + image * inputs;
-    for (std::int64_t at = 0; at < outputs; ++at) {
-      generic::Greatest<T> greatest;
-      for (std::int64_t tap = 0; tap < taps && !glances.over(1); ++tap)
-        if (const std::int64_t place = tap_place(w, at, tap); place >= 0) greatest.add(from[place], place);
-      const std::int64_t place = greatest.place();
-      out.as<std::int64_t>()[image * outputs + at] =
-          image * inputs + (node.integer(6) != 0 ? column_major(w, std::max<std::int64_t>(place, 0)) : place);
-    }
-  }
+  const std::int64_t order = node.integer(6), inputs = w.inputs();
+  sum_by_rows<generic::Greatest<T>, T, std::int64_t>(x, out, w, [&](Interval<std::int64_t> part) {
+    return PlacesOfPart<T>{w, part, order != 0};
+  });
+  auto* const to = out.as<std::int64_t>();
+  const std::int64_t outputs = w.outputs();
+  for (std::int64_t i = 0; i < out.count(); ++i) to[i] += i / outputs * inputs;
 }
 
 void run_means(const PlainNode& node, const PlainTensor& out, const Windows& w) noexcept {
@@ -215,7 +234,8 @@ struct PowersOfPart {
   Interval<std::int64_t> part;
   Power power;
 
-  void add(const float* values, double* sums, Glances& glances) const noexcept {
+  void add(const float* image, std::int64_t row, double* sums, Glances& glances) const noexcept {
+    const float* const values = image + row;
     if (power.exponent == 2)
       add_row_of_taps(
           w, values, part, sums, [](float v) { return static_cast<double>(v) * static_cast<double>(v); }, glances);
@@ -233,11 +253,25 @@ void run_powers(const PlainNode& node, const PlainTensor& out, const Windows& w)
   sum_by_rows<double>(node.in(0), out, w, [&](Interval<std::int64_t> part) { return PowersOfPart{w, part, power}; });
 }
 
+/// The same windows where the last axes of which nothing is folded are one: rows as long as they can be.
+Windows joined(Windows w) noexcept {
+  const auto idle = [&](int axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    return w.kernel[a] == 1 && w.stride[a] == 1 && w.before[a] == 0 && w.after[a] == 0 && w.out[a] == w.in[a];
+  };
+  for (; w.axes > 2 && idle(w.axes - 1) && idle(w.axes - 2); --w.axes) {
+    const auto last = static_cast<std::size_t>(w.axes - 1);
+    w.in[last - 1] *= w.in[last];
+    w.out[last - 1] *= w.out[last];
+  }
+  return w;
+}
+
 /// The greatest values of some rows' columns.
 std::uint64_t max_scratch(const PlainNode& node) noexcept {
   Windows w;
   if (node.result() != 0 || !windows_of(node, w)) return 0;
-  w = with_rows(w);
+  w = with_rows(joined(w));
   const std::int64_t rows = is_f32(node.in(0).dtype) ? RowPool::kHeldRows : rows_at_once(w);
   return static_cast<std::uint64_t>(rows * w.in[static_cast<std::size_t>(w.axes - 1)]) * size_of(node.in(0).dtype);
 }
@@ -250,7 +284,7 @@ PlainRefusal run(const PlainNode& node, const PlainTensor& out, std::byte* scrat
   else if (kind_of(node) == Pool::kLp)
     run_powers(node, out, w);
   else
-    with_type(node.in(0).dtype, [&](auto zero) { run_max<decltype(zero)>(node, out, w, scratch); });
+    with_type(node.in(0).dtype, [&](auto zero) { run_max<decltype(zero)>(node, out, node.result() == 0 ? joined(w) : w, scratch); });
   return nullptr;
 }
 
@@ -307,6 +341,23 @@ PlainRefusal run_global(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
+/// Places that count in the output itself.
+PlainRefusal put_by_places(const PlainNode& node, const PlainTensor& out) noexcept {
+  const auto* places = node.in(1).as<const std::int64_t>();
+  const std::int64_t count = node.in(0).count(), outputs = out.count();
+  PlainRefusal fault = nullptr;
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (places[i] >= 0 && places[i] < outputs)
+        out.as<T>()[places[i]] = node.in(0).as<const T>()[i];
+      else
+        fault = kWrongIndex;
+    }
+  });
+  return fault;
+}
+
 PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const auto size = static_cast<std::int64_t>(size_of(out.dtype));
@@ -321,6 +372,7 @@ PlainRefusal run_unpool(const PlainNode& node, const PlainTensor& out, std::byte
     }
     window_shape(w, x.shape[0], x.shape[1], pooled);
   }
+  if (pooled == out.shape) return put_by_places(node, out);
   const Extents to = strides_of(out.shape), from = strides_of(pooled);
   PlainRefusal fault = nullptr;
   const std::int64_t count = x.count();

@@ -131,7 +131,7 @@ class RowPool {
     const auto empty = [&](float* end) {
       for (std::int64_t r = 0; r < held; ++r) {
         const float* const columns = best + r * in_w;
-        run_along(table_.keep_greatest, {.rows = &columns, .count = 1}, end + (r - held) * w_.out[last_]);
+        run_along<true>({.rows = &columns, .count = 1}, end + (r - held) * w_.out[last_]);
       }
       held = 0;
     };
@@ -146,7 +146,7 @@ class RowPool {
   /// The sum of each row of taps, then the sum of the rows (generic::Mean).
   void mean(bool padding) noexcept {
     const auto last_terms = [&](std::int64_t i) { return terms_along(w_, last_, i, padding); };
-    each_row([&](const PoolRows& rows, float* to) { run_along(table_.add_sums, rows, to); },
+    each_row([&](const PoolRows& rows, float* to) { run_along<false>(rows, to); },
              [&](const RowsOfTaps& taps, float* to) {
                const std::int64_t terms = taps.terms(padding);
                for (std::int64_t i = 0; i < inner_.begin; ++i) divide(to + i, 1, terms * last_terms(i));
@@ -156,6 +156,7 @@ class RowPool {
   }
 
  private:
+  static constexpr std::int64_t kMostAtBorder = 64;
   using Loop = void (*)(const PoolRows&, float*, std::int64_t) noexcept;
 
   /// For each row of outputs: `add(rows, to)` with the rows of the input that its taps meet, some at a time, `finish(taps, to)`.
@@ -182,7 +183,9 @@ class RowPool {
   }
 
   /// All taps along the rows: of outputs at a border those that lie inside.
-  void run_along(Loop loop, const PoolRows& rows, float* to) noexcept {
+  template <bool kGreatest>
+  void run_along(const PoolRows& rows, float* to) noexcept {
+    const Loop loop = kGreatest ? table_.keep_greatest : table_.add_sums;
     PoolRows some = along_;
     some.rows = rows.rows;
     some.count = rows.count;
@@ -194,7 +197,17 @@ class RowPool {
       some.first = first + outside * some.dilation;
       const std::int64_t inside = some.first >= w_.in[last_] ? 0 : steps_to(w_.in[last_] - some.first, some.dilation);
       some.taps = std::clamp<std::int64_t>(w_.kernel[last_] - outside, 0, inside);
-      run(loop, some, to + i, 1);
+      if (some.count * some.taps > kMostAtBorder) return run(loop, some, to + i, 1);
+      // The same loop for one output, which a call is too much for.
+      const float begin = kGreatest ? -HUGE_VALF : 0.0f;
+      const auto fold = [](float a, float b) { return kGreatest ? (a < b ? b : a) : a + b; };
+      float all = some.begins ? begin : to[i];
+      for (std::int64_t r = 0; r < some.count; ++r) {
+        float row = begin;
+        for (std::int64_t k = 0; k < some.taps; ++k) row = fold(row, some.rows[r][some.first + k * some.dilation]);
+        all = fold(all, row);
+      }
+      to[i] = all;
     };
     for (std::int64_t i = 0; i < inner_.begin; ++i) at_border(i);
     for (std::int64_t i = inner_.end; i < w_.out[last_]; ++i) at_border(i);

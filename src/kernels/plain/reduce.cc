@@ -426,6 +426,23 @@ PlainRefusal run_arg(const PlainNode& node, const PlainTensor& out, std::byte*) 
   return nullptr;
 }
 
+/// Running sums of lines that follow each other.
+template <class T, class Sum>
+void add_lines(const PlainTensor& x, const PlainTensor& out, const AxisView& view, bool exclusive, bool reverse) noexcept {
+  const T* from = x.as<const T>();
+  T* to = out.as<T>();
+  const std::int64_t first = reverse ? view.extent - 1 : 0, step = reverse ? -1 : 1;
+  Glances glances;
+  for (std::int64_t o = 0; o < view.outer && !glances.over(view.extent); ++o, from += view.extent, to += view.extent) {
+    Sum sum = 0;
+    for (std::int64_t k = 0, at = first; k < view.extent; ++k, at += step) {
+      const Sum next = added(sum, static_cast<Sum>(from[at]));
+      to[at] = static_cast<T>(exclusive ? sum : next);
+      sum = next;
+    }
+  }
+}
+
 PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const AxisView view = axis_view(x.shape, axis_of(node.integer(0), x.shape.rank()));
@@ -434,11 +451,12 @@ PlainRefusal run_running(const PlainNode& node, const PlainTensor& out, std::byt
     using T = decltype(zero);
     using Sum = std::conditional_t<std::is_same_v<T, float>, double, std::int64_t>;
     Glances glances;
+    if (view.inner == 1 && !product) return add_lines<T, Sum>(x, out, view, exclusive, reverse);
     for (std::int64_t o = 0; o < view.outer; ++o)
       for (std::int64_t i = 0; i < view.inner && !glances.over(view.extent * kPlacesTogether); i += kPlacesTogether) {
         const std::int64_t first = o * view.extent * view.inner + i, places = std::min(kPlacesTogether, view.inner - i);
         std::array<Sum, kPlacesTogether> sums;
-        sums.fill(product ? 1 : 0);
+        std::fill_n(sums.data(), places, product ? 1 : 0);
         for (std::int64_t k = 0; k < view.extent; ++k) {
           const std::int64_t at = first + (reverse ? view.extent - 1 - k : k) * view.inner;
           const T* const from = x.as<const T>() + at;

@@ -145,17 +145,21 @@ PlainRefusal run_hardmax(const PlainNode& node, const PlainTensor& out, std::byt
 PlainRefusal run_one_hot(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const std::int64_t depth = node.integer(0);
   const AxisView view = axis_view(out.shape, axis_of(node.integer(1), out.shape.rank()));
-  const auto size = static_cast<std::int64_t>(size_of(out.dtype));
-  const std::byte* values = node.in(2).data;
   Glances glances;
-  for (std::int64_t o = 0; o < view.outer; ++o)
-    for (std::int64_t i = 0; i < view.inner && !glances.over(depth); ++i) {
-      // An index outside [-depth, depth) is no error here: its column stays cold.
-      std::int64_t hot = integer_at(node.in(0), o * view.inner + i);
-      if (hot < 0) hot += depth;
-      for (std::int64_t k = 0; k < depth; ++k)
-        copy_elements(out.data + ((o * depth + k) * view.inner + i) * size, values + (k == hot ? size : 0), 1, out.dtype);
+  with_size(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T cold = node.in(2).as<const T>()[0], warm = node.in(2).as<const T>()[1];
+    T* to = out.as<T>();
+    for (std::int64_t o = 0; o < view.outer && !glances.over(depth * view.inner / 8); ++o, to += depth * view.inner) {
+      std::fill_n(to, depth * view.inner, cold);
+      for (std::int64_t i = 0; i < view.inner; ++i) {
+        // An index outside [-depth, depth) is no error here: its column stays cold.
+        std::int64_t hot = integer_at(node.in(0), o * view.inner + i);
+        if (hot < 0) hot += depth;
+        if (hot >= 0 && hot < depth) to[hot * view.inner + i] = warm;
+      }
     }
+  });
   return nullptr;
 }
 

@@ -37,13 +37,15 @@ struct Inside {
   }
 };
 
-/// Does an eighth of all products meet padding or more, as where taps lie far apart, while outputs that meet the same taps are many?
+/// Does an eighth of all products meet padding or more, as where taps lie far apart, while outputs that meet the same taps are many? Where
+/// half of them do, tiles may be less full.
 bool meets_much_padding(const Window& w) noexcept {
-  constexpr std::int64_t kPixelsOfSet = 2 * kMaxTileRows;
   if (w.dilation_h == 1 && w.dilation_w == 1) return false;
   const Inside y(w.in_h, w.out_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top);
   const Inside x(w.in_w, w.out_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left);
-  return 8 * y.taps * x.taps <= 7 * w.out_h * w.out_w * w.taps() && w.out_h * w.out_w >= kPixelsOfSet * y.sets * x.sets;
+  const std::int64_t inside = y.taps * x.taps, all = w.out_h * w.out_w * w.taps();
+  const std::int64_t pixels_of_set = 2 * inside <= all ? kMaxTileRows : 2 * kMaxTileRows;
+  return 8 * inside <= 7 * all && w.out_h * w.out_w >= pixels_of_set * y.sets * x.sets;
 }
 
 bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {

@@ -123,13 +123,13 @@ class Unit {
 }  // namespace
 
 bool has_few_outputs(const ConvolutionParameters& conv) noexcept {
-  constexpr std::int64_t kMostOutputs = 8, kLeastTaps = 5;  // a turned input is worth its copy where several taps meet it
+  constexpr std::int64_t kMostOutputs = 10, kLeastTaps = 4;  // a turned input is worth its copy where several taps meet it
   return conv.groups == 1 && conv.out_channels <= kMostOutputs && conv.window.taps() >= kLeastTaps &&
          !is_narrow(conv.weighted.panels.layout) && sums_pixels(conv);
 }
 
 bool sums_pixels(const ConvolutionParameters& conv) noexcept {
-  constexpr std::int64_t kLeastProducts = 64, kLeastColumns = 12;
+  constexpr std::int64_t kLeastProducts = 40, kLeastColumns = 12;
   const Window& w = conv.window;
   return w.out_w >= kLeastColumns && w.taps() * conv.group_depth() >= kLeastProducts;
 }
