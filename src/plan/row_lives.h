@@ -88,7 +88,8 @@ class RowLives {
     const TensorPlacement& place = plan_.tensors[t.index()];
     const model::Tensor& tensor = graph_.tensor(t);
     const RowExtents extents = row_extents(tensor.shape);
-    const std::int64_t bytes = (extents.pixels - 1) * place.pixel_pitch + extents.channels * static_cast<std::int64_t>(size_of(tensor.dtype));
+    const std::int64_t bytes =
+        (extents.pixels - 1) * place.pixel_pitch + extents.channels * static_cast<std::int64_t>(size_of(tensor.dtype));
     std::vector<Row> rows;
     for (std::int64_t r = 0; r < extents.rows; ++r) {
       const std::int64_t slot = place.ring_rows > 0 ? r % place.ring_rows : r;
