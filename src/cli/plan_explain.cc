@@ -76,8 +76,9 @@ class Explanation {
     if (!line.tensor.valid()) return line;
     const model::Tensor& tensor = graph_.tensor(line.tensor);
     line.what += fmt::format(" {} {}", visible(tensor.name), tensor.shape.to_string());
-    if (const std::int64_t ring = plan_.tensors[line.tensor.index()].ring_rows; ring > 0) line.what += fmt::format(", {} rows of it", ring);
-    if (others > 1) line.what += fmt::format(", with {} more on the same bytes", others - 1);
+    const std::int64_t ring = plan_.tensors[line.tensor.index()].ring_rows;
+    if (ring > 0) line.what += fmt::format(", {} rows of it", ring);
+    if (others > 1) line.what += fmt::format(", with {} more {}", others - 1, ring > 0 ? "in bands" : "on the same bytes");
     return line;
   }
 

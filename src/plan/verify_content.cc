@@ -7,11 +7,14 @@
 //
 // A node in bands is read before it is whole. Its steps then follow the rows, all channels of a band before the next, and a reader takes
 // rows of finished bands only. A ring holds the newest rows: a reader takes none that are older, and none is read that a band has replaced.
+// Tensors on the same bytes may take turns, row by row: whenever a row matters, no other does that has a byte of it.
 #include <algorithm>
 #include <set>
 #include <vector>
 
+#include "src/plan/row_lives.h"
 #include "src/plan/span_index.h"
+#include "src/plan/step_records.h"
 #include "src/plan/verify_parts.h"
 #include "src/plan/verify_rows.h"
 #include "src/plan/verify_views.h"
@@ -22,54 +25,6 @@ namespace {
 constexpr std::size_t kMaxMeetings = std::size_t{1}
                                      << 22;  // pairs of tensors that overlap in one buffer at one time; real plans have thousands
 constexpr std::int64_t kMaxWalked = std::int64_t{1} << 26;  // steps looked at for tensors that are replaced while they are read
-
-/// How far the steps of one node have come, while they follow the rows.
-struct Progress {
-  RowRange band;              // of the latest step
-  std::int64_t channels = 0;  // of the band that are written
-  bool in_order = true;
-  bool begun = false;
-
-  void add(const Step& step, std::int64_t all_channels) noexcept {
-    if (!begun || step.rows != band) {
-      in_order = in_order && step.rows.begin == band.end && (!begun || channels == all_channels);
-      band = step.rows;
-      channels = 0;
-    }
-    begun = true;
-    channels += step.channels.size();
-  }
-  /// Rows [0, whole) are written, all channels of them.
-  std::int64_t whole(std::int64_t all_channels) const noexcept {
-    if (!begun || !in_order) return 0;
-    return channels == all_channels ? band.end : band.begin;
-  }
-};
-
-/// The last reads of some bytes: by which node, and by any other node.
-struct LastReads {
-  std::int64_t last = -1;
-  NodeId node;  // of the last one; invalid: the caller
-  std::int64_t by_other = -1;
-
-  void add(std::int64_t at, NodeId by) noexcept {
-    if (at < 0) return;
-    if (last >= 0 && by == node) {
-      last = std::max(last, at);
-    } else if (at > last) {
-      by_other = last;
-      last = at;
-      node = by;
-    } else {
-      by_other = std::max(by_other, at);
-    }
-  }
-  void add(const LastReads& reads) noexcept {
-    add(reads.last, reads.node);
-    // It is not known which the other was; assuming none can only make the rule stricter.
-    by_other = std::max(by_other, reads.by_other);
-  }
-};
 
 class ContentVerifier {
  public:
@@ -85,7 +40,8 @@ class ContentVerifier {
         made_(graph.tensors.size(), false),
         progress_(graph.tensors.size()),
         has_views_(graph.tensors.size(), false),
-        passes_(graph.tensors.size(), false) {
+        passes_(graph.tensors.size(), false),
+        row_lives_(plan, graph) {
     for (const PassingTensor& passing : plan.passing) passes_[passing.tensor.index()] = true;
   }
 
@@ -413,6 +369,7 @@ class ContentVerifier {
     const PlacedTensor a = placed(TensorId(earlier));
     const PlacedTensor b = placed(TensorId(later));
     if (views_disjoint(a, b)) return true;
+    if (!has_views_[earlier] && !has_views_[later] && row_lives_.apart(earlier, later)) return true;
     if (first_write_[later] < 0 || ready_[earlier] > first_write_[later]) return false;
     const NodeId writer = plan_.steps[static_cast<std::size_t>(first_write_[later])].node;
     const LastReads& reads = reads_[earlier];
@@ -486,6 +443,7 @@ class ContentVerifier {
   std::vector<Progress> progress_;  // by tensor
   std::vector<bool> has_views_;     // by tensor: a node without steps reads it
   std::vector<bool> passes_;        // by tensor: it has no buffer, see check_passing
+  RowLives row_lives_;
   std::int64_t walked_ = 0;
 };
 

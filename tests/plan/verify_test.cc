@@ -528,16 +528,62 @@ const std::vector<BreakageOf<BandSample>>& band_breakages() {
   return all;
 }
 
+/// Four nodes of rows, one row at a time: the rings of the first and the third take turns, and the output lies where the input dies.
+struct TurnSample : HandMade {
+  using HandMade::add_output;
+  enum : std::size_t { kX, kA, kB, kC, kOut };
+
+  TurnSample() : HandMade("turns") {
+    const Shape rows{1, 8, 4, 16};
+    add_tensors({rows, rows, rows, rows, rows});
+    add_input("x", kX);
+    add_output("out", kOut);
+    for (std::size_t n = 0; n < 4; ++n) add_node(OpKind::kUnary, {n}, n + 1);
+    for (std::int64_t row = 0; row < 8; ++row)
+      for (std::size_t n = 0; n < 4; ++n) add_step(n, {row, row + 1}, {0, 16});
+    plan.buffers.push_back({BufferKind::kInput, Bytes(9 * 256 + 64), 64, Bytes(), {0, 32}, false});
+    plan.buffers.push_back({BufferKind::kActivation, Bytes(3 * 256 + 64), 64, Bytes(9 * 256 + 64), {0, 32}, false});
+    plan.arena_bytes = plan.capacity = Bytes(12 * 256 + 128);
+    plan.tensors = {{BufferId(0), Bytes(256), 256, 64, 0},
+                    {BufferId(1), Bytes(), 256, 64, 1},
+                    {BufferId(1), Bytes(256), 256, 64, 1},
+                    {BufferId(1), Bytes(), 256, 64, 1},
+                    {BufferId(0), Bytes(), 256, 64, 0}};
+  }
+};
+
+const std::vector<BreakageOf<TurnSample>>& turn_breakages() {
+  using T = TurnSample;
+  static const std::vector<BreakageOf<T>> all = {
+      {"I6", "a ring over another that the same step reads", [](T& s) { s.plan.tensors[T::kC].offset = Bytes(256); }},
+      {"I6", "a ring over a part of another that the same step reads", [](T& s) { s.plan.tensors[T::kC].offset = Bytes(448); }},
+      {"I6", "a ring with a slot more, which reaches into another", [](T& s) { s.plan.tensors[T::kA].ring_rows = 2; }},
+      {"I6", "a row that is made before another on its bytes is read", [](T& s) { std::swap(s.plan.steps[3], s.plan.steps[4]); }},
+      {"I6", "an output that grows over rows of the input before they are read",
+       [](T& s) { std::swap(s.plan.tensors[T::kX].offset, s.plan.tensors[T::kOut].offset); }},
+      {"I6", "an output over an input that is kept", [](T& s) { s.plan.buffers[0].whole_period = true; }},
+      {"I6", "an output over an input that the caller wants, too", [](T& s) { s.add_output("x too", T::kX); }},
+      {"I6", "an output over an input whose reader's rows are not connected",
+       [](T& s) {
+         s.graph.nodes[0].op = OpKind::kTranspose;
+         s.graph.nodes[0].attributes = model::TransposeAttributes{{0, 2, 1, 3, 4, 5, 6, 7}};
+       }},
+  };
+  return all;
+}
+
 TEST_CASE("a plan by hand passes") {
   check_passes(Sample());
   check_passes(DerivedSample());
   check_passes(BandSample());
+  check_passes(TurnSample());
 }
 
 TEST_CASE("every kind of broken plan is refused by its own rule") {
   check_refused(breakages());
   check_refused(derived_breakages());
   check_refused(band_breakages());
+  check_refused(turn_breakages());
 }
 
 TEST_CASE("bands whose channels come in slices pass") {

@@ -198,18 +198,53 @@ TEST_CASE("a budget between two rungs takes the first that fits") {
   CHECK_FALSE(make_plan(graph, {}, {.capacity = *least - Bytes(4096)}).has_value());
 }
 
-TEST_CASE("with a scratch file the least capacity of dense blocks is smaller, and the search for bands goes to its end") {
-  NetBuilder net("dense blocks");
-  TensorId x = net.pool(net.conv(net.input({1, 112, 112, 3}), {.channels = 64, .kernel = 7, .stride = 2}), 3, 2, 1);
-  for (const int layers : {6, 12}) {
-    std::vector<TensorId> made{x};
-    for (int layer = 0; layer < layers; ++layer) {
-      const TensorId all = made.size() == 1 ? made[0] : net.concat(made, 3);
-      made.push_back(net.conv(net.conv(net.relu(all), {.channels = 128}), {.channels = 32, .kernel = 3}));
-    }
-    x = net.pool(net.conv(net.relu(net.concat(made, 3)), {.channels = 128}), 2, 2);
-  }
-  net.output(x);
+TEST_CASE("rings that are never needed at one step lie at one place, others beside each other") {
+  // By step: a and c take turns, b meets both, d meets nobody.
+  const std::vector<RingUse> rings = {{128, {{6, 8}, {0, 2}}}, {64, {{7, 9}, {1, 3}}}, {64, {{8, 10}, {3, 4}}}, {192, {{4, 6}}}};
+  CHECK(busy_together(rings[0], rings[1]));
+  CHECK_FALSE(busy_together(rings[0], rings[2]));
+  CHECK(busy_together(rings[1], rings[2]));
+  const SharedRings shared = share_rings(rings, 64);
+  CHECK(shared.offsets == std::vector<std::uint64_t>{0, 128, 0, 0});
+  CHECK(shared.bytes == 192);
+}
+
+TEST_CASE("in a region rings share bytes, and its input dies under its output") {
+  NetBuilder net("shares");
+  TensorId x = net.conv(net.input({1, 64, 32, 16}), {.channels = 16, .kernel = 3});
+  x = net.relu(net.concat({net.relu(x), net.conv(x, {.channels = 16})}, 3));
+  x = net.conv(x, {.channels = 32, .kernel = 3});
+  net.output(net.dense(net.reshape(x, {1, net.shape(x).element_count()}), 16));
+  model::Graph graph = net.finish();
+  const KernelChoice kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  const Uses uses(graph, kernels, order);
+  std::vector<bool> apart(graph.tensors.size(), false);
+  const Region region{0, 6, 64};
+  uses.mark_inside(region, apart);
+  const Views views = assign_views(graph, kernels, order, false, apart);
+  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
+  const std::optional<Banded> banded = cutter.cut_on_demand(0, 6, 64);
+  REQUIRE((banded.has_value() && banded->shared.has_value()));
+  std::uint64_t apart_bytes = 0;
+  for (std::size_t p = 0; p < 6; ++p) apart_bytes += static_cast<std::uint64_t>(banded->ring_rows[p]) * cutter.row_bytes(p);
+  CHECK(banded->shared->bytes < apart_bytes);
+  // The output has twice the channels of the input: 256 KiB under which 128 die, but for what windows still read.
+  const std::uint64_t before = live_peak(views);
+  Views after = views;
+  cutter.apply(*banded, after);
+  drop_empty(after);
+  CHECK(after.blocks.size() < views.blocks.size());
+  CHECK(live_peak(after) < before);
+  const std::uint64_t in = graph.tensor(graph.inputs[0].tensor).bytes().count();
+  if (banded->overlaid) CHECK(banded->overlaid->bytes < in + cutter.output_bytes(5));
+}
+
+TEST_CASE("with a scratch file the least capacity is smaller where bands free nothing, and the search for bands goes to its end") {
+  NetBuilder net("waits");
+  const TensorId x = net.relu(net.input({1, 1600, 64}));
+  const TensorId k = net.dense(x, 64), v = net.dense(x, 64), q = net.dense(x, 64);
+  net.output(net.dense(net.binary(net.dense(net.attention(q, k, v, 2), 64), x), 16));
   const model::Graph graph = net.finish();
   const Bytes without = *minimum_capacity(graph, {}, {});
   const PlanRequest spilling{.capacity = *minimum_capacity(graph, {}, {.may_spill = true}), .may_spill = true};

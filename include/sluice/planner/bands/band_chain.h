@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/planner/bands/shared_rows.h"
 #include "sluice/planner/order/chain.h"
 #include "sluice/planner/order/row_needs.h"
 #include "sluice/planner/order/select_kernels.h"
@@ -23,11 +24,27 @@
 
 namespace sluice::planner {
 
+/// A tensor that dies in a chain while another grows there: it lies in that one's block, at `offset`.
+struct Overlaid {
+  TensorId dying;
+  BufferId block;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  // of both
+};
+
 /// A chain, and how many rows of each position's output it holds (0: all).
 struct Banded {
   Chain chain;
   std::vector<std::int64_t> ring_rows;  // by position - chain.first
   std::int64_t bands = 1;               // asked for
+  std::optional<SharedRings> shared;    // offsets by position - chain.first. Nothing: each ring has a block of its own
+  std::optional<Overlaid> overlaid;
+
+  /// The position whose block all rings share.
+  std::size_t home() const noexcept {
+    const auto first = std::find_if(ring_rows.begin(), ring_rows.end(), [](std::int64_t rows) { return rows > 0; });
+    return chain.first + static_cast<std::size_t>(first - ring_rows.begin());
+  }
 };
 
 class BandCutter {
@@ -35,6 +52,7 @@ class BandCutter {
   BandCutter(const model::Graph& graph, const KernelChoice& kernels, const Views& views, Connected connected = Connected::kListed)
       : graph_(graph), kernels_(kernels), views_(views), of_position_(views.order.size()) {
     tensors_in_.assign(views.blocks.size(), 0);
+    made_alike_.assign(views.blocks.size(), 0);
     for (const plan::TensorPlacement& placement : views.tensors)
       if (placement.buffer.valid()) ++tensors_in_[placement.buffer.index()];
     maker_.assign(graph.tensors.size(), kNobody);
@@ -44,6 +62,7 @@ class BandCutter {
       maker_[out.index()] = p;
       if (!placement(out).buffer.valid()) continue;  // it passes
       const Block& block = views.blocks[placement(out).buffer.index()];
+      if (placement(out).offset == Bytes()) ++made_alike_[placement(out).buffer.index()];
       of_position_[p].alone = tensors_in_[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
     }
     for (std::size_t p = 0; p < views.order.size(); ++p) {
@@ -122,6 +141,7 @@ class BandCutter {
     }
     if (!demand.fits) return std::nullopt;
     finish(demand.banded);
+    share(demand.banded);
     return std::move(demand.banded);
   }
 
@@ -135,15 +155,33 @@ class BandCutter {
     }
     for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p)
       if (const std::int64_t ring = banded.ring_rows[p - banded.chain.first]; ring > 0)
-        blocks[placement(node(p).outputs[0]).buffer.index()].bytes = static_cast<std::uint64_t>(ring) * row_bytes(p);
+        blocks[block_of(p).index()].bytes = banded.shared ? 0 : static_cast<std::uint64_t>(ring) * row_bytes(p);
+    if (banded.shared) blocks[block_of(banded.home()).index()].bytes = banded.shared->bytes;
+    if (!banded.overlaid) return;
+    Block& dying = blocks[placement(banded.overlaid->dying).buffer.index()];
+    Block& growing = blocks[banded.overlaid->block.index()];
+    growing.bytes = banded.overlaid->bytes;
+    growing.first = std::min(growing.first, dying.first);
+    if (dying.kind == plan::BufferKind::kInput) growing.kind = dying.kind;
+    dying.bytes = 0;
   }
 
-  /// Writes a chain into views. Chains come in order.
+  /// Writes a chain into views. Chains come in order. What blocks no longer hold anything stays until `drop_empty`.
   void apply(const Banded& banded, Views& views) const {
     apply(banded, views.blocks);
-    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p)
-      if (const std::int64_t ring = banded.ring_rows[p - banded.chain.first]; ring > 0)
-        views.tensors[node(p).outputs[0].index()].ring_rows = ring;
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) {
+      const std::int64_t ring = banded.ring_rows[p - banded.chain.first];
+      if (ring == 0) continue;
+      plan::TensorPlacement& tensor = views.tensors[node(p).outputs[0].index()];
+      tensor.ring_rows = ring;
+      if (!banded.shared) continue;
+      tensor.buffer = block_of(banded.home());
+      tensor.offset = Bytes(banded.shared->offsets[p - banded.chain.first]);
+    }
+    if (banded.overlaid) {
+      views.tensors[banded.overlaid->dying.index()].buffer = banded.overlaid->block;
+      views.tensors[banded.overlaid->dying.index()].offset = Bytes(banded.overlaid->offset);
+    }
     views.chains.push_back(banded.chain);
   }
 
@@ -213,7 +251,110 @@ class BandCutter {
     for (BandStep& step : banded.chain.steps) step.far_bytes = far_bytes(banded, step);
   }
 
+  /// Rings that take turns lie on the same bytes, and what dies under what grows.
+  void share(Banded& banded) const {
+    std::vector<RingUse> rings = uses_of(banded);
+    std::uint64_t apart = 0;
+    for (std::size_t r = 0; r < rings.size(); ++r) {
+      if (banded.ring_rows[r] == 0) continue;
+      const std::uint64_t bytes = static_cast<std::uint64_t>(banded.ring_rows[r]) * row_bytes(banded.chain.first + r);
+      apart += bytes;
+      rings[r].bytes = align_up(bytes + kernels::kReadTail.count(), kernels::kReadTail.count());
+    }
+    SharedRings shared = share_rings(rings, kernels::kReadTail.count());
+    if (shared.bytes < apart) banded.shared = std::move(shared);
+    banded.overlaid = overlay(banded);
+  }
+
+  /// By position - first; without bytes. Of those that are no rings it means nothing.
+  std::vector<RingUse> uses_of(const Banded& banded) const {
+    const Chain& chain = banded.chain;
+    std::vector<std::int64_t> oldest, made;  // the oldest row that is read from here on, and the rows that are there before
+    for (std::size_t p = chain.first; p < chain.end; ++p) oldest.push_back(rows_of(p));
+    made = oldest;
+    std::vector<RingUseBuilder> builders(chain.end - chain.first);
+    for (std::size_t s = chain.steps.size(); s-- > 0;) {
+      const BandStep& step = chain.steps[s];
+      const auto touch = [&](std::size_t r) {
+        if (banded.ring_rows[r] > 0) builders[r].add(static_cast<std::int64_t>(s), oldest[r] < made[r]);
+      };
+      made[step.position - chain.first] = step.rows.begin;
+      touch(step.position - chain.first);
+      for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
+        const std::size_t maker = maker_[node(step.position).inputs[i].index()];
+        if (maker < chain.first || maker >= chain.end) continue;
+        std::int64_t& kept = oldest[maker - chain.first];
+        kept = std::min(kept, read_by({step.position, i}, step.rows).value_or(RowRange{}).begin);
+        touch(maker - chain.first);
+      }
+    }
+    std::vector<RingUse> uses;
+    for (RingUseBuilder& builder : builders) uses.push_back({0, builder.take()});
+    return uses;
+  }
+
+  /// The largest tensor that only this chain reads, row by row, and the largest that it makes whole.
+  std::optional<Overlaid> overlay(const Banded& banded) const {
+    const TensorId dying = dying_in(banded.chain);
+    const BufferId growing = growing_in(banded);
+    if (!dying.valid() || !growing.valid()) return std::nullopt;
+    const std::int64_t rows = row_extents(graph_.tensor(dying).shape).rows;
+    const std::int64_t pitch = placement(dying).row_pitch;
+    std::int64_t oldest = rows, offset = 0;
+    for (auto step = banded.chain.steps.rbegin(); step != banded.chain.steps.rend(); ++step) {
+      for (std::size_t i = 0; i < node(step->position).inputs.size(); ++i)
+        if (node(step->position).inputs[i] == dying) oldest = std::min(oldest, read_by({step->position, i}, step->rows)->begin);
+      if (block_of(step->position) != growing || oldest == rows) continue;
+      offset = std::max(offset, step->rows.end * static_cast<std::int64_t>(row_bytes(step->position)) - oldest * pitch);
+    }
+    const std::uint64_t under = views_.blocks[placement(dying).buffer.index()].bytes, over = views_.blocks[growing.index()].bytes;
+    const std::uint64_t at = align_up(static_cast<std::uint64_t>(offset), kernels::kReadTail.count());
+    if (at >= over) return std::nullopt;
+    return Overlaid{dying, growing, at, std::max(over, at + under)};
+  }
+
+  TensorId dying_in(const Chain& chain) const {
+    TensorId largest;
+    std::uint64_t bytes = 0;
+    for (std::size_t p = chain.first; p < chain.end; ++p)
+      for (std::size_t i = 0; i < node(p).inputs.size(); ++i) {
+        const TensorId in = node(p).inputs[i];
+        if (!placement(in).buffer.valid() || tensors_in_[placement(in).buffer.index()] != 1) continue;
+        const Block& block = views_.blocks[placement(in).buffer.index()];
+        const auto first = static_cast<std::int64_t>(chain.first), end = static_cast<std::int64_t>(chain.end);
+        const bool made_here = maker_[in.index()] != kCaller;
+        if (made_here || block.first < first || block.last >= end || block.whole_period || block.to_end) continue;
+        if (block.bytes > bytes && dies_by_rows(chain, in)) {
+          largest = in;
+          bytes = block.bytes;
+        }
+      }
+    return largest;
+  }
+
+  bool dies_by_rows(const Chain& chain, TensorId t) const {
+    for (std::size_t p = chain.first; p < chain.end; ++p)
+      for (std::size_t i = 0; i < node(p).inputs.size(); ++i)
+        if (node(p).inputs[i] == t && !read_by({p, i}, {0, 1})) return false;
+    return true;
+  }
+
+  /// A block whose tensors take each other's place, all of them made by steps, the first of them here.
+  BufferId growing_in(const Banded& banded) const {
+    BufferId largest;
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) {
+      if (banded.ring_rows[p - banded.chain.first] > 0 || !block_of(p).valid()) continue;
+      const std::size_t b = block_of(p).index();
+      const Block& block = views_.blocks[b];
+      const bool whole = block.bytes == static_cast<std::uint64_t>(rows_of(p)) * row_bytes(p) && made_alike_[b] == tensors_in_[b];
+      if (!whole || block.to_end || block.whole_period || block.first < static_cast<std::int64_t>(banded.chain.first)) continue;
+      if (!largest.valid() || block.bytes > views_.blocks[largest.index()].bytes) largest = block_of(p);
+    }
+    return largest;
+  }
+
   const model::Node& node(std::size_t p) const noexcept { return graph_.node(views_.order[p]); }
+  BufferId block_of(std::size_t p) const noexcept { return placement(node(p).outputs[0]).buffer; }
   const plan::TensorPlacement& placement(TensorId t) const noexcept { return views_.tensors[t.index()]; }
   std::int64_t granule(std::size_t p) const noexcept { return kernels_[views_.order[p].index()]->row_granule; }
   std::int64_t rows_of(std::size_t p) const noexcept { return row_extents(graph_.tensor(node(p).outputs[0]).shape).rows; }
@@ -307,6 +448,21 @@ class BandCutter {
   std::vector<Position> of_position_;
   std::vector<std::size_t> maker_;         // by tensor: the position that makes it
   std::vector<std::uint32_t> tensors_in_;  // by block
+  std::vector<std::uint32_t> made_alike_;  // of them, those that steps make and that begin where it does
 };
+
+/// Takes out blocks that hold nothing since tensors share them.
+inline void drop_empty(Views& views) {
+  std::vector<BufferId> kept(views.blocks.size());
+  std::size_t next = 0;
+  for (std::size_t b = 0; b < views.blocks.size(); ++b) {
+    if (views.blocks[b].bytes == 0) continue;
+    kept[b] = BufferId(next);
+    views.blocks[next++] = views.blocks[b];
+  }
+  views.blocks.resize(next);
+  for (plan::TensorPlacement& tensor : views.tensors)
+    if (tensor.buffer.valid()) tensor.buffer = kept[tensor.buffer.index()];
+}
 
 }  // namespace sluice::planner

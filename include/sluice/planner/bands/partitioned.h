@@ -240,6 +240,7 @@ class Partitioned {
     banded.shared = std::make_shared<SharedPrices>();
     banded.views = views_;
     for (const auto& chain : chains_) cutter_->apply(*chain, banded.views);
+    drop_empty(banded.views);
     if (problem_.repeat)
       banded.options = derive_options(*problem_.graph, problem_.kernels, banded.views.order, *problem_.profile, problem_.threads);
     banded.pieces = cut_pieces(*problem_.graph, problem_.kernels, banded.views.order);

@@ -1,0 +1,83 @@
+// Which bytes the tensors of a chain share, because their rows are needed at different steps: a ring of a row that the next step reads is
+// free again, and the rows of a region's input die while those of its output are made.
+//
+//     ring a    |##....##....##....|        time: a and b take turns, and lie at one place;
+//     ring b    |..###...###...###.|        c is always needed, and lies beside them
+//     ring c    |##################|
+//
+//     output    |row 0|row 1| ...  ->            grows from the front, over rows of the input that nobody reads any more
+//     input           <- ... |row 6|row 7|       lies at the end
+//
+// Invariant: whatever lies on the same bytes is never needed at the same step, its reads and writes included.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "sluice/core/interval.h"
+#include "sluice/core/units.h"
+
+namespace sluice::planner {
+
+/// When a ring holds rows that somebody still reads: disjoint ranges of a chain's steps, the latest first.
+struct RingUse {
+  std::uint64_t bytes = 0;
+  std::vector<Interval<std::int64_t>> busy;
+};
+
+/// Notes the use of one ring while the steps of a chain are walked from the last to the first.
+class RingUseBuilder {
+ public:
+  /// A step touches the ring. `held_before`: rows that it or a later step reads were there before it.
+  void add(std::int64_t step, bool held_before) {
+    if (!open_) busy_.push_back({step, step + 1});
+    if (busy_.back().begin != step) busy_.back().begin = step;
+    open_ = held_before;
+  }
+  std::vector<Interval<std::int64_t>> take() noexcept { return std::move(busy_); }
+
+ private:
+  std::vector<Interval<std::int64_t>> busy_;
+  bool open_ = false;
+};
+
+inline bool busy_together(const RingUse& a, const RingUse& b) noexcept {
+  for (std::size_t i = 0, j = 0; i < a.busy.size() && j < b.busy.size();) {
+    if (a.busy[i].overlaps(b.busy[j])) return true;
+    ++(a.busy[i].begin >= b.busy[j].begin ? i : j);
+  }
+  return false;
+}
+
+struct SharedRings {
+  std::vector<std::uint64_t> offsets;
+  std::uint64_t bytes = 0;
+};
+
+/// Places rings, the largest first, each at the lowest address that those in use at its time leave. O(n^2 * uses).
+inline SharedRings share_rings(const std::vector<RingUse>& rings, std::uint64_t alignment) {
+  SharedRings shared{std::vector<std::uint64_t>(rings.size(), 0), 0};
+  std::vector<std::size_t> order(rings.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes > rings[b].bytes; });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::vector<Interval<std::uint64_t>> taken;
+    for (std::size_t k = 0; k < i; ++k)
+      if (busy_together(rings[order[k]], rings[order[i]]))
+        taken.push_back({shared.offsets[order[k]], shared.offsets[order[k]] + rings[order[k]].bytes});
+    std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    std::uint64_t at = 0;
+    for (const auto& other : taken) {
+      if (other.begin >= at + rings[order[i]].bytes) break;
+      at = std::max(at, align_up(other.end, alignment));
+    }
+    shared.offsets[order[i]] = at;
+    shared.bytes = std::max(shared.bytes, at + rings[order[i]].bytes);
+  }
+  return shared;
+}
+
+}  // namespace sluice::planner

@@ -1,0 +1,108 @@
+// (I6) The steps at which each row of a tensor matters, for tensors that lie on the same bytes and take turns there.
+//
+//     bytes | a: row 0 ###      a: row 2 ###          a row matters from the first step that writes a part of it to the last that may read
+//           |   b: row 0   ####                       it, both included
+//           +-------------------------- steps
+//
+// The steps of a plan are walked once for each tensor that is asked for, and pairs of rows are compared one by one: there is no cleverness
+// here that could be wrong.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sluice/model/graph.h"
+#include "sluice/plan/plan.h"
+#include "src/plan/verify_parts.h"
+#include "src/plan/verify_rows.h"
+#include "src/plan/verify_views.h"
+
+namespace sluice::plan {
+
+class RowLives {
+ public:
+  RowLives(const Plan& plan, const model::Graph& graph) : plan_(plan), graph_(graph) {}
+
+  /// Is there no step at which two rows matter that have a byte in common? Of two placed tensors of one buffer that have no views; what is
+  /// read through a view is not seen. Also false where the answer takes too long.
+  bool apart(std::size_t a, std::size_t b) {
+    constexpr std::size_t kMostPairs = std::size_t{1} << 26;
+    const std::vector<Row>& rows = rows_of(a);
+    const std::vector<Row>& others = rows_of(b);
+    pairs_ += rows.size() * others.size();
+    if (pairs_ > kMostPairs) return false;
+    for (const Row& row : rows)
+      for (const Row& other : others)
+        if (row.bytes.overlaps(other.bytes) && row.steps.overlaps(other.steps)) return false;
+    return true;
+  }
+
+ private:
+  struct Row {
+    Interval<std::int64_t> bytes;  // in the buffer
+    StepRange steps;
+  };
+
+  const std::vector<Row>& rows_of(std::size_t t) {
+    const auto [known, is_new] = rows_.try_emplace(t);
+    if (is_new) known->second = find(TensorId(t));
+    return known->second;
+  }
+
+  std::vector<Row> find(TensorId t) const {
+    std::vector<Row> rows = places_of(t);
+    const auto touch = [&](RowRange touched, std::int64_t step) {
+      for (std::int64_t r = touched.begin; r < touched.end; ++r) {
+        StepRange& steps = rows[static_cast<std::size_t>(r)].steps;
+        steps = {std::min(steps.begin, step), std::max(steps.end, step + 1)};
+      }
+    };
+    const RowRange all{0, static_cast<std::int64_t>(rows.size())};
+    const auto steps = static_cast<std::int64_t>(plan_.steps.size());
+    for (const model::Port& port : graph_.inputs) {
+      if (port.tensor != t) continue;
+      touch(all, -1);
+      if (plan_.buffer(plan_.tensors[t.index()].buffer).whole_period) touch(all, steps);
+    }
+    for (const model::Port& port : graph_.outputs)
+      if (port.tensor == t) touch(all, steps);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const Step& step = plan_.steps[static_cast<std::size_t>(i)];
+      if (step.prepare) continue;
+      const model::Node& node = graph_.node(step.node);
+      if (node.outputs[0] == t)
+        touch(step.rows, i);
+      else if (std::find(node.outputs.begin(), node.outputs.end(), t) != node.outputs.end())
+        touch(all, i);
+      for (std::size_t k = 0; k < node.inputs.size(); ++k)
+        if (node.inputs[k] == t) touch(rows_of_input(graph_, node, k, step.rows).value_or(all), i);
+    }
+    return rows;
+  }
+
+  std::vector<Row> places_of(TensorId t) const {
+    const TensorPlacement& place = plan_.tensors[t.index()];
+    const model::Tensor& tensor = graph_.tensor(t);
+    const RowExtents extents = row_extents(tensor.shape);
+    const std::int64_t bytes =
+        (extents.pixels - 1) * place.pixel_pitch + extents.channels * static_cast<std::int64_t>(size_of(tensor.dtype));
+    std::vector<Row> rows;
+    for (std::int64_t r = 0; r < extents.rows; ++r) {
+      const std::int64_t slot = place.ring_rows > 0 ? r % place.ring_rows : r;
+      const std::int64_t begin = static_cast<std::int64_t>(place.offset.count()) + slot * place.row_pitch;
+      rows.push_back({{begin, begin + bytes}, {INT64_MAX, INT64_MIN}});
+    }
+    return rows;
+  }
+
+  const Plan& plan_;
+  const model::Graph& graph_;
+  std::map<std::size_t, std::vector<Row>> rows_;  // by tensor
+  std::size_t pairs_ = 0;
+};
+
+}  // namespace sluice::plan
