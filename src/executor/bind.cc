@@ -10,6 +10,7 @@
 #include "src/core/build_list.h"
 #include "src/executor/body_step.h"
 #include "src/executor/operand_places.h"
+#include "src/model/built_features.h"
 
 namespace sluice::executor {
 namespace {
@@ -112,7 +113,7 @@ class Binder {
         bound.window = static_cast<std::uint32_t>(bound_.windows.size()) & kMostWindows;
       }
     }
-    if (node.subgraph_count > 0) SLUICE_RETURN_IF_ERROR(bind_bodies(step, node, bound));
+    if (model::kRunsSubgraphs && node.subgraph_count > 0) SLUICE_RETURN_IF_ERROR(bind_bodies(step, node, bound));
     bound_.steps.push_back(bound);
     return {};
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sluice/operators/guards.h"
+#include "src/model/built_features.h"
 
 namespace sluice::executor {
 namespace {
@@ -28,6 +29,7 @@ std::vector<std::uint32_t> made_after(const model::Graph& graph, const plan::Pla
 }  // namespace
 
 BoundGuards::BoundGuards(const model::Graph& graph, const plan::Plan& plan, const std::byte* arena) : arena_(arena) {
+  if constexpr (!model::kRunsSubgraphs) return;
   const operators::Guards guards = operators::find_guards(graph);
   if (guards.empty()) return;
   const std::vector<std::uint32_t> after = made_after(graph, plan);

@@ -45,7 +45,7 @@ class PlanExecutor final : public Executor {
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
       if (step.window == 0) continue;
-      if (step.runs_bodies) {
+      if (model::kRunsSubgraphs && step.runs_bodies) {
         reads_in_turns_ = reads_in_turns_ || bound_.bodies[step.window - 1]->reads();
         continue;
       }

@@ -9,6 +9,7 @@
 #include "src/executor/body_step.h"
 #include "src/executor/step_reader.h"
 #include "src/executor/turn_loader.h"
+#include "src/model/built_features.h"
 
 namespace sluice::executor {
 
@@ -20,7 +21,7 @@ class StepRunner {
   /// What a step could not read is a fault of its values too, and its error here.
   Status run(const BoundPlan& bound, const BoundStep& step, const model::Node& node) noexcept {
     pool_.keep_to_caller(step.alone);
-    if (step.runs_bodies) return bound.bodies[step.window - 1]->run_step(step, *this);
+    if (model::kRunsSubgraphs && step.runs_bodies) return bound.bodies[step.window - 1]->run_step(step, *this);
     if (step.window == 0) {
       step.run(step.call);
       return {};

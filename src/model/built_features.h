@@ -1,6 +1,7 @@
 // The features of model files that this build has code for: all that are supported, or those of the models that it was trimmed to.
 #pragma once
 
+#include "sluice/model/attributes.h"
 #include "sluice/model/features.h"
 #include "src/core/build_list.h"
 
@@ -14,5 +15,8 @@ inline constexpr Features kBuiltFeatures = [] {
     if (!is_built(static_cast<Feature>(i))) built &= ~bit_of(static_cast<Feature>(i));
   return built;
 }();
+
+/// Subgraphs and branches: plain operators run and choose them, and no others.
+inline constexpr bool kRunsSubgraphs = has_operator(static_cast<int>(OpKind::kPlain));
 
 }  // namespace sluice::model

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "src/model/built_features.h"
+
 namespace sluice::model {
 
 namespace {
@@ -24,7 +26,7 @@ void weights_of_subgraphs(const Graph& graph, const Node& node, std::set<WeightI
 }  // namespace
 
 std::size_t count_own_weights(const Graph& graph, const Node& node) {
-  if (node.subgraph_count == 0) return node.weights.size();
+  if (!kRunsSubgraphs || node.subgraph_count == 0) return node.weights.size();
   std::vector<WeightId> weights = node.weights;
   std::set<WeightId> seen(weights.begin(), weights.end());
   weights_of_subgraphs(graph, node, seen, weights);
@@ -33,7 +35,7 @@ std::size_t count_own_weights(const Graph& graph, const Node& node) {
 
 void weights_read_by(const Graph& graph, const Node& node, std::vector<WeightId>& out) {
   out.insert(out.end(), node.weights.begin(), node.weights.end());
-  if (node.subgraph_count > 0) {
+  if (kRunsSubgraphs && node.subgraph_count > 0) {
     std::set<WeightId> seen(node.weights.begin(), node.weights.end());
     weights_of_subgraphs(graph, node, seen, out);
   }

@@ -3,6 +3,7 @@
 
 #include "schema/model_generated.h"
 #include "src/core/build_list.h"
+#include "src/model/built_features.h"
 #include "src/model/header.h"
 #include "src/model/limits.h"
 
@@ -24,7 +25,10 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(list(model.inputs(), graph.inputs));
     SLUICE_RETURN_IF_ERROR(list(model.outputs(), graph.outputs));
     SLUICE_RETURN_IF_ERROR(list(model.quantisations(), graph.quantisations));
-    SLUICE_RETURN_IF_ERROR(list(model.subgraphs(), graph.subgraphs));
+    if constexpr (kRunsSubgraphs) {
+      SLUICE_RETURN_IF_ERROR(list(model.subgraphs(), graph.subgraphs));
+    }
+    if (!kRunsSubgraphs && model.subgraphs() != nullptr && model.subgraphs()->size() > 0) return without_subgraphs();
     return list(model.units(), graph.units);
   }
 
@@ -51,6 +55,9 @@ class HeaderDecoder {
   static constexpr std::size_t kTableCost = 24;
 
   tl::unexpected<Error> invalid(const char* reason) const { return fail(ErrorCode::kInvalidModel, path_, reason); }
+  tl::unexpected<Error> without_subgraphs() const {
+    return fail(ErrorCode::kUnsupported, path_, "it has subgraphs, and this build was trimmed to models that do without");
+  }
 
   Status pay(std::size_t cost) {
     if (cost > allowance_) return invalid("parts of the header are used more than once");
@@ -196,6 +203,7 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(ids(from.weights(), to.weights));
     to.first_subgraph = from.first_subgraph();
     to.subgraph_count = from.subgraph_count();
+    if (!kRunsSubgraphs && to.subgraph_count > 0) return without_subgraphs();
     to.quantisation = from.quantisation();
     return attributes(from, to);
   }

@@ -5,6 +5,7 @@
 #include "sluice/model/features.h"
 #include "sluice/model/graph.h"
 #include "src/core/out_of_memory.h"
+#include "src/model/built_features.h"
 #include "src/model/layout.h"
 #include "src/model/limits.h"
 #include "src/model/permutation.h"
@@ -44,7 +45,9 @@ class GraphValidator {
     for (const Weight& weight : graph_.weights) SLUICE_RETURN_IF_ERROR(check_weight(weight));
     for (const Tensor& tensor : graph_.tensors) SLUICE_RETURN_IF_ERROR(check_tensor(graph_, tensor));
     SLUICE_RETURN_IF_ERROR(check_quantisations(graph_));
-    SLUICE_RETURN_IF_ERROR(check_subgraphs(graph_));
+    if constexpr (kRunsSubgraphs) {
+      SLUICE_RETURN_IF_ERROR(check_subgraphs(graph_));
+    }
     if (file_size != Bytes(0)) SLUICE_RETURN_IF_ERROR(check_stretches(file_size));
     SLUICE_RETURN_IF_ERROR(check_supported(graph_));
     SLUICE_RETURN_IF_ERROR(check_inputs());
@@ -59,6 +62,7 @@ class GraphValidator {
  private:
   /// (G8) The graphs that nodes run. That each tensor is there when it is read has been checked where their numbers were.
   Status check_bodies() const {
+    if constexpr (!kRunsSubgraphs) return {};
     const std::vector<const Node*> runners = runners_of(graph_);
     for (std::size_t s = 0; s < runners.size(); ++s) {
       if (runners[s] == nullptr) continue;  // its runner's body has it

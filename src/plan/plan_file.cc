@@ -10,6 +10,7 @@
 #include "sluice/core/file.h"
 #include "sluice/core/hash.h"
 #include "src/core/out_of_memory.h"
+#include "src/model/built_features.h"
 
 namespace sluice::plan {
 namespace {
@@ -140,7 +141,8 @@ class PlanDecoder {
   Result<Plan> decode(const schema::Plan& from, int depth = 0) {
     if (depth > model::kMaxNested) return invalid("sub-plans lie too deep in each other");
     SLUICE_ASSIGN_OR_RETURN(Plan plan, decode_one(from));
-    if (from.subplans() == nullptr) return plan;
+    if (from.subplans() == nullptr || from.subplans()->size() == 0) return plan;
+    if constexpr (!model::kRunsSubgraphs) return invalid("it has sub-plans, and this build was trimmed to models without subgraphs");
     for (const schema::Plan* nested : *from.subplans()) {
       if (sizeof(schema::PlanPrediction) > allowance_) return invalid("parts of the plan are used more than once");
       allowance_ -= sizeof(schema::PlanPrediction);  // each takes that much in the file

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "sluice/model/body.h"
+#include "src/model/built_features.h"
 #include "src/plan/verify_parts.h"
 
 namespace sluice::plan {
@@ -99,7 +100,7 @@ class SubplanVerifier {
 }  // namespace
 
 Status check_subplans(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
-  if (graph.subgraphs.empty()) return {};
+  if (!model::kRunsSubgraphs || graph.subgraphs.empty()) return {};
   return SubplanVerifier(plan, graph, context).run();
 }
 

@@ -74,6 +74,19 @@ TEST_CASE("sparse 1x1 convolutions: strides, images, maps") {
   sweep_pointwise(with_zeros(convolution(40, 37, 70, 40, 1, 1, 0), 0.7, DType::kBF16));  // several runs of tiles
 }
 
+TEST_CASE("sparse layers of many pixels and panels: vectors of pixels, some filled up, and rows for the rest") {
+  for (const std::int64_t width : {4, 7, 8, 9, 10, 14, 19})  // of 7 rows: 28 pixels, 49, 56, 63, 70, 98, 133
+    sweep_pointwise(with_zeros(convolution(7, width, 73, width == 7 ? 64 : 71, 1, 1, 0), 0.6));
+  for (const DType type : kTypes) sweep_pointwise(with_zeros(convolution(6, 10, 66, 100, 1, 1, 0), 0.7, type));
+  sweep_pointwise(with_zeros(convolution(15, 13, 64, 80, 1, 2, 0), 0.4));
+  Problem p = with_zeros(convolution(6, 5, 68, 70, 1, 1, 0), 0.3);
+  p.images = 2;
+  p.activation = {model::Function::kSilu};
+  sweep_pointwise(p);
+  sweep_dense(with_zeros(dense(60, 67, 100), 0.5));
+  sweep_dense(with_zeros(dense(40, 2100, 64), 0.7));  // a strip of two vectors
+}
+
 TEST_CASE("sparse KxK convolutions: padding, strides, dilation") {
   for (const DType type : kTypes)
     for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 3, 33, 3, 2, 1),

@@ -23,10 +23,18 @@ constexpr auto kTaken = [] {
   return table;
 }();
 
+/// The table's entries of 8 slots. A gather keeps lanes that its mask leaves out, so it waits for the register that it writes: given one of
+/// zeros it waits for nothing. g++ gives it any register if it can see that the mask has all lanes, and then the first gather of a round
+/// waits for the last results of the round before, which halved the rate.
+SLUICE_AVX2_INLINE __m256i entries_of(const std::uint32_t* table, __m256i slots) {
+  __m256i all = _mm256_set1_epi32(-1);
+  asm("" : "+x"(all));  // now it cannot see it
+  return _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), reinterpret_cast<const int*>(table), slots, all, 4);
+}
+
 /// Entries of 8 lanes, and their states one step on.
 SLUICE_AVX2_INLINE __m256i take_steps(const std::uint32_t* table, __m256i& x, const std::uint8_t*& words) {
-  const __m256i slots = _mm256_and_si256(x, _mm256_set1_epi32(4095));
-  const __m256i entries = _mm256_i32gather_epi32(reinterpret_cast<const int*>(table), slots, 4);
+  const __m256i entries = entries_of(table, _mm256_and_si256(x, _mm256_set1_epi32(4095)));
   const __m256i offset = _mm256_and_si256(_mm256_srli_epi32(entries, kOffsetShift), _mm256_set1_epi32(4095));
   const __m256i stepped =
       _mm256_add_epi32(_mm256_mullo_epi32(_mm256_srli_epi32(entries, kFrequencyShift), _mm256_srli_epi32(x, 12)), offset);

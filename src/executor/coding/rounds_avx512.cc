@@ -10,9 +10,16 @@
 namespace sluice::executor::coding {
 namespace {
 
+/// The table's entries of 16 slots, into a register of zeros, with a mask that the compiler does not know (rounds_avx2.cc says why).
+SLUICE_AVX512_INLINE __m512i entries_of(const std::uint32_t* table, __m512i slots) {
+  unsigned all = 0xffff;
+  asm("" : "+r"(all));
+  return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), static_cast<__mmask16>(all), slots, table, 4);
+}
+
 /// Entries of 16 lanes, and their states one step on.
 SLUICE_AVX512_INLINE __m512i take_steps(const std::uint32_t* table, __m512i& x, const std::uint8_t*& words) {
-  const __m512i entries = _mm512_i32gather_epi32(_mm512_and_si512(x, _mm512_set1_epi32(4095)), table, 4);
+  const __m512i entries = entries_of(table, _mm512_and_si512(x, _mm512_set1_epi32(4095)));
   const __m512i offset = _mm512_and_si512(_mm512_srli_epi32(entries, kOffsetShift), _mm512_set1_epi32(4095));
   const __m512i stepped =
       _mm512_add_epi32(_mm512_mullo_epi32(_mm512_srli_epi32(entries, kFrequencyShift), _mm512_srli_epi32(x, 12)), offset);

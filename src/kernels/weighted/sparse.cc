@@ -1,5 +1,7 @@
 #include "src/kernels/weighted/sparse.h"
 
+#include <array>
+
 #include "src/kernels/weighted/sparse_panels.h"
 #include "src/kernels/weighted/strip.h"
 
@@ -14,24 +16,59 @@ std::int64_t panels_of_room(std::int64_t values) noexcept {
 /// Blocks of strips are pairs (strip.cc).
 constexpr std::int64_t kPanelsOfStrips = 2;
 
-/// A thread's part of the workspace: this, then the places.
+/// A thread's part of the workspace: this, then the places, then the strip of columns.
 struct alignas(64) ListRoom {
-  std::int64_t held;  // the first panel of those listed; -1: none
+  std::int64_t held;        // the first panel of those listed; -1: none
+  std::int64_t held_strip;  // the run of pixels that was turned; -1: none
   BlockList lists[kMostSparsePanels];
 
   std::uint32_t* places() noexcept { return reinterpret_cast<std::uint32_t*>(this + 1); }
 };
 
-std::uint64_t room_bytes(std::int64_t values, std::int64_t panels) noexcept {
+std::uint64_t list_bytes(std::int64_t values, std::int64_t panels) noexcept {
   return sizeof(ListRoom) + align_up(static_cast<std::uint64_t>(values * panels + kPlacesBehind) * sizeof(std::uint32_t), kWeightAlignment);
+}
+
+// A strip of so many bytes leaves a second cache of 1 MiB room for lists and weights. Turning costs as much as four panels gain.
+constexpr std::int64_t kMostStripBytes = 384 * 1024;
+constexpr std::int64_t kLeastPanelsOfColumns = 4;
+/// Of fewer, the end of a tile's sums takes longer than they do, and turning pixels back is a part of it.
+constexpr std::int64_t kLeastValuesOfColumns = 64;
+/// With fewer pixels behind the last whole vector, a tile of rows takes less time than another vector.
+constexpr std::int64_t kLeastPixelsOfVector = 12;
+
+/// Vectors of pixels of a strip, where a step of so many pixels and panels gains by tiles of columns; else 0. CPUs that have no such tiles
+/// have the strip in their workspace too, for a plan may move from one to another.
+std::int64_t column_vectors(const WeightedParameters& weighted, std::int64_t pixels, std::int64_t panels) noexcept {
+  if (pixels < 16 + kLeastPixelsOfVector || panels < kLeastPanelsOfColumns || weighted.panels.values < kLeastValuesOfColumns) return 0;
+  const std::int64_t vector_bytes = weighted.panels.values * 16 * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t most = std::min<std::int64_t>(kMostColumnVectors, kMostStripBytes / vector_bytes);
+  if (most < 2) return 0;
+  const std::int64_t all = ceil_div(pixels - kLeastPixelsOfVector + 1, std::int64_t{16});
+  return ceil_div(all, ceil_div(all, most));  // no strip is much smaller than another
+}
+std::uint64_t strip_bytes(const WeightedParameters& weighted, std::int64_t pixels, std::int64_t panels) noexcept {
+  return static_cast<std::uint64_t>(column_vectors(weighted, pixels, panels) * 16 * weighted.panels.values) * sizeof(float);
 }
 
 /// The rooms of a step's threads, and what lies in them.
 class ListRooms {
  public:
-  ListRooms(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, std::int64_t panels, int threads) noexcept
-      : call_(call), tiles_(tiles), ends_(ends), each_(room_bytes(weighted_of(call).panels.values, panels)) {
-    for (int thread = 0; thread < threads; ++thread) room(thread).held = -1;
+  /// Lists of so many panels, and behind them a strip of `strip_bytes`.
+  ListRooms(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, std::int64_t panels, int threads,
+            std::uint64_t strip_bytes = 0) noexcept
+      : call_(call), tiles_(tiles), ends_(ends), lists_(list_bytes(weighted_of(call).panels.values, panels)), each_(lists_ + strip_bytes) {
+    for (int thread = 0; thread < threads; ++thread) room(thread).held = room(thread).held_strip = -1;
+  }
+
+  /// A thread's strip. `turn(strip)` is called if another run of pixels lies in it.
+  template <class Turn>
+  const float* strip(int thread, std::int64_t run, const Turn& turn) const noexcept {
+    ListRoom& room = this->room(thread);
+    auto* const strip = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(&room) + lists_);
+    if (room.held_strip != run) turn(strip);
+    room.held_strip = run;
+    return strip;
   }
 
   /// Lists the blocks of values [products) of a block's panels. `first_place(segment)` says where the input of the first of `depth` values
@@ -72,6 +109,7 @@ class ListRooms {
   const KernelCall& call_;
   const SparseTiles& tiles_;
   const std::uint32_t* ends_;
+  std::uint64_t lists_;  // bytes
   std::uint64_t each_;
 };
 
@@ -90,25 +128,78 @@ struct SparseReading {
 struct SparseCut {
   Blocks blocks;
   std::int64_t pixels;
-  std::int64_t tiles;
+  std::int64_t tiles;  // of columns: strips
   UnitGrid units;
+  std::int64_t vectors = 0;  // of a strip; 0: tiles of rows
 };
 
-SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, int threads) noexcept {
+/// Blocks of these panels, by their bytes.
+std::int64_t count_blocks(const operators::PanelGeometry& geometry, const std::uint32_t* ends, PanelRange panels) noexcept {
+  const std::int64_t begin = panels.begin == 0 ? 0 : std::int64_t{ends[panels.begin - 1]};
+  const std::int64_t bytes = (std::int64_t{ends[panels.end - 1]} - begin) * static_cast<std::int64_t>(kWeightAlignment);
+  const std::int64_t bitmaps = panels.size() * SparsePanel::bitmap_bytes_of(geometry.values);
+  return (bytes - bitmaps) / (kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype)));
+}
+
+/// Vectors of a strip; 0: tiles of rows take the step. Those of columns save less than turning an input costs if it meets less than one
+/// block, and sums that a step begins and another ends lie as tiles of rows hold them.
+std::int64_t vectors_of(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends) noexcept {
+  if (tiles.run_columns == nullptr || call.part != nullptr) return 0;
+  const WeightedParameters& weighted = weighted_of(call);
+  const PanelRange panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group);
+  if (count_blocks(weighted.panels, ends, panels) < weighted.panels.values) return 0;
+  return column_vectors(weighted, call.rows.size() * call.outputs[0].view.pixels, panels.size());
+}
+
+SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, int threads) noexcept {
   const WeightedParameters& weighted = weighted_of(call);
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels, outputs = weighted.panels.outputs_per_group;
-  std::int64_t count = ceil_div(pixels, std::int64_t{tiles.rows});
+  const std::int64_t vectors = vectors_of(call, tiles, ends);
+  // The last strip takes a tile of rows, too, for pixels that are no vector.
+  std::int64_t count =
+      vectors == 0 ? ceil_div(pixels, std::int64_t{tiles.rows}) : ceil_div(pixels - kLeastPixelsOfVector + 1, vectors * 16);
   const bool by_pixels = threads > 1 && count >= threads && shares_pixels(weighted, {call.rows, call.channels, threads});
-  if (by_pixels) count = std::min(pixels, ceil_div(count, threads) * threads);
+  if (by_pixels && vectors == 0) count = std::min(pixels, ceil_div(count, threads) * threads);
   const std::int64_t panels = panels_of_channels(call.channels, outputs).size();
   const std::int64_t share = by_pixels ? panels : ceil_div(panels, threads);
   const std::int64_t granule = std::clamp<std::int64_t>(share, 1, panels_of_room(weighted.panels.values));
   Blocks blocks(weighted.panels, call.channels, outputs, outputs, 1, granule);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count(), .runs_outside = true};
   const std::int64_t part_bytes = pixels / units.parts * weighted.panels.values * static_cast<std::int64_t>(sizeof(float));
-  units.runs = std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, count / units.parts);
-  return {blocks, pixels, count, units};
+  units.runs = vectors == 0 ? std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, count / units.parts) : ceil_div(count, units.parts);
+  return {blocks, pixels, count, units, vectors};
 }
+
+/// The pixels of a step one after another, from pixel `first` on.
+class PixelWalk {
+ public:
+  PixelWalk(const KernelCall& call, const SparseReading& reading, std::int64_t first, std::int64_t channel) noexcept
+      : in_(call.inputs[0].view),
+        reading_(reading),
+        step_(reading.stride_w * in_.pixel_pitch / static_cast<std::int64_t>(sizeof(float))),
+        out_w_(call.outputs[0].view.pixels),
+        walk_(call, call.rows.begin + first / out_w_, first % out_w_, {0, out_w_}, channel),
+        a_(input()) {}
+
+  /// The pointers of the next `rows.count` pixels.
+  void set(TileRows& rows) noexcept {
+    a_ = walk_.set_tile(
+        a_, step_, [this] { return input(); }, rows);
+  }
+
+ private:
+  const float* input() const noexcept {
+    const std::int64_t row = walk_.row() / reading_.out_rows * reading_.in_rows + walk_.row() % reading_.out_rows * reading_.stride_h;
+    return in_.at<float>(row, walk_.x() * reading_.stride_w);
+  }
+
+  const RowView& in_;
+  const SparseReading& reading_;
+  std::int64_t step_;
+  std::int64_t out_w_;
+  OutputWalk walk_;
+  const float* a_;
+};
 
 void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
               const ListRooms& rooms, int thread) noexcept {
@@ -128,20 +219,12 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
     const std::int64_t panels_before = block.first_panel - cut.blocks[0].first_panel;
     job.sums = call.part->sums + (panels_before * cut.pixels + first * block.panels) * kPanelLanes;
   }
-  const RowView& in = call.inputs[0].view;
-  const std::int64_t out_w = call.outputs[0].view.pixels;
-  const std::int64_t step = reading.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
-  OutputWalk walk(call, call.rows.begin + first / out_w, first % out_w, {0, out_w}, block.channel);
-  const auto input = [&] {
-    const std::int64_t row = walk.row() / reading.out_rows * reading.in_rows + walk.row() % reading.out_rows * reading.stride_h;
-    return in.at<float>(row, walk.x() * reading.stride_w);
-  };
+  PixelWalk walk(call, reading, first, block.channel);
   const auto* const next = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + rooms.bytes_of(block));
-  const float* a = input();
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;
     rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
-    a = walk.set_tile(a, step, input, rows);
+    walk.set(rows);
     // The first tile brings the next block, which lies behind this one, from memory: that alone would be slower than a tile.
     job.next_panels = tile == run.begin ? next : nullptr;
     tiles.run(rows, job, lists);
@@ -149,23 +232,80 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
   }
 }
 
-void run_in_place(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const std::uint32_t* ends) noexcept {
-  const int threads = thread_count(call);
-  const SparseCut cut = cut_step(call, tiles, threads);
-  const ListRooms rooms(call, tiles, ends, panels_of_room(weighted_of(call).panels.values), threads);
-  for_each_unit(call, cut.units.count(),
-                [&](std::int64_t unit, int thread) noexcept { run_unit(call, tiles, reading, cut, unit, rooms, thread); });
+/// The tiles of a strip: whole vectors, and a tile of rows, which may be empty.
+struct ColumnTiles {
+  std::array<TileRows, kMostColumnVectors> vectors;
+  int count = 0;
+  TileRows rest;
+};
+
+/// Pixels that are missing in the last vector are its first one again, and what becomes of them goes to `beside`.
+void fill_up(TileRows& tile, float* beside) noexcept {
+  for (; tile.count < 16; ++tile.count) {
+    tile.a[tile.count] = tile.a[0];
+    tile.residual[tile.count] = tile.residual[0];
+    tile.out[tile.count] = beside;
+  }
 }
 
-Bytes rooms_workspace(const WeightedParameters& weighted, std::int64_t panels, const StepExtent& extent) noexcept {
-  return Bytes(room_bytes(weighted.panels.values, panels) * static_cast<std::uint64_t>(extent.threads));
+/// A strip times a block of panels.
+void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
+               const ListRooms& rooms, int thread) noexcept {
+  const UnitPlace place = cut.units[unit];
+  const Block block = cut.blocks[place.block];
+  const std::int64_t values = weighted_of(call).panels.values, strip_pixels = cut.vectors * 16;
+  const TileJob job = make_job(call, block);
+  const BlockList* const lists = rooms.lists(thread, block, {0, values}, values, [](std::int64_t) { return 0; });
+  const auto strips = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
+  for (std::int64_t i = strips.begin; i < strips.end; ++i) {
+    const std::int64_t first = i * strip_pixels;
+    std::int64_t left = i + 1 == cut.tiles ? cut.pixels - first : strip_pixels;
+    PixelWalk walk(call, reading, first, block.channel);
+    ColumnTiles columns;
+    float beside[kMostSparsePanels * kPanelLanes];
+    for (; left >= kLeastPixelsOfVector; left -= std::min<std::int64_t>(16, left)) {
+      TileRows& tile = columns.vectors[static_cast<std::size_t>(columns.count++)];
+      tile.count = static_cast<int>(std::min<std::int64_t>(16, left));
+      walk.set(tile);
+      fill_up(tile, beside);
+    }
+    columns.rest.count = static_cast<int>(left);
+    if (columns.count > 0) {
+      const float* const strip = rooms.strip(thread, i, [&](float* to) { tiles.turn(columns.vectors.data(), columns.count, values, to); });
+      tiles.run_columns(columns.vectors.data(), columns.count, job, lists, strip);
+    }
+    if (left > 0) {
+      walk.set(columns.rest);
+      tiles.run(columns.rest, job, lists);
+    }
+  }
+}
+
+void run_in_place(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const std::uint32_t* ends) noexcept {
+  const int threads = thread_count(call);
+  const WeightedParameters& weighted = weighted_of(call);
+  const SparseCut cut = cut_step(call, tiles, ends, threads);
+  const std::uint64_t strip = static_cast<std::uint64_t>(cut.vectors * 16 * weighted.panels.values) * sizeof(float);
+  const ListRooms rooms(call, tiles, ends, panels_of_room(weighted.panels.values), threads, strip);
+  const auto run = cut.vectors == 0 ? run_unit : run_strip;
+  for_each_unit(call, cut.units.count(),
+                [&](std::int64_t unit, int thread) noexcept { run(call, tiles, reading, cut, unit, rooms, thread); });
+}
+
+Bytes rooms_workspace(const WeightedParameters& weighted, std::int64_t panels, const StepExtent& extent, std::uint64_t strip = 0) noexcept {
+  return Bytes((list_bytes(weighted.panels.values, panels) + strip) * static_cast<std::uint64_t>(extent.threads));
+}
+
+Bytes in_place_workspace(const WeightedParameters& weighted, const StepExtent& extent) noexcept {
+  const std::int64_t panels = panels_of_channels(extent.channels, weighted.panels.outputs_per_group).size();
+  const std::uint64_t strip = strip_bytes(weighted, extent.rows.size() * weighted.out_pixels, panels);
+  return rooms_workspace(weighted, panels_of_room(weighted.panels.values), extent, strip);
 }
 
 }  // namespace
 
 Bytes sparse_dense_workspace(const SparseDenseParameters& dense, const StepExtent& extent) noexcept {
-  const WeightedParameters& weighted = dense.dense.weighted;
-  return rooms_workspace(weighted, panels_of_room(weighted.panels.values), extent);
+  return in_place_workspace(dense.dense.weighted, extent);
 }
 
 void run_sparse_dense(const KernelCall& call, const SparseTiles& tiles) noexcept {
@@ -173,7 +313,7 @@ void run_sparse_dense(const KernelCall& call, const SparseTiles& tiles) noexcept
 }
 
 Bytes sparse_pointwise_workspace(const SparseConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  return rooms_workspace(conv.weighted, panels_of_room(conv.weighted.panels.values), extent);
+  return in_place_workspace(conv.weighted, extent);
 }
 
 void run_sparse_pointwise(const KernelCall& call, const SparseTiles& tiles) noexcept {

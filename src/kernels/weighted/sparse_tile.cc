@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
+#include "src/kernels/weighted/sparse_columns-inl.h"
 #include "src/kernels/weighted/tile_rows-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
 
@@ -40,22 +41,6 @@ namespace HWY_NAMESPACE {
 // Panels have their blocks at different k, so a tile of two would share no input: of AVX-512's registers a tile of one panel fills as many
 // as there are general registers for pointers to its rows. Elsewhere the tiles of dense panels have one panel too.
 inline constexpr int kSparseRows = std::min(kTileRows, 11);
-
-/// Vector v of a block.
-HWY_INLINE V block_vector(const float* block, int v) { return hn::LoadU(D(), block + v * kVectorLanes); }
-struct Brain {
-  std::uint16_t bits;
-};
-HWY_INLINE V block_vector(const Brain* block, int v) {
-  const hn::Rebind<std::uint16_t, D> halves;
-  const hn::Rebind<std::uint32_t, D> words;
-  const auto* from = reinterpret_cast<const std::uint16_t*>(block) + v * kVectorLanes;
-  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, from))));
-}
-HWY_INLINE V block_vector(const hwy::float16_t* block, int v) {
-  const hn::Rebind<hwy::float16_t, D> halves;
-  return hn::PromoteTo(D(), hn::LoadU(halves, block + v * kVectorLanes));
-}
 
 std::int64_t list_places(const SparsePanel& panel, Interval<std::int64_t> values, std::int64_t before, std::int64_t place,
                          std::uint32_t* places) noexcept {
@@ -205,9 +190,11 @@ void run_sparse(const TileRows& rows, const TileJob& job, const BlockList* lists
 }
 
 /// By SparseForm.
-constexpr std::array<SparseTiles, kSparseForms> kSparseTiles{SparseTiles{kSparseRows, list_places, run_sparse<float>},
-                                                             SparseTiles{kSparseRows, list_places, run_sparse<Brain>},
-                                                             SparseTiles{kSparseRows, list_places, run_sparse<hwy::float16_t>}};
+template <class Value>
+constexpr SparseTiles tiles_of() noexcept {
+  return {kSparseRows, list_places, run_sparse<Value>, kTurnColumns, kRunColumns<Value>};
+}
+constexpr std::array<SparseTiles, kSparseForms> kSparseTiles{tiles_of<float>(), tiles_of<Brain>(), tiles_of<hwy::float16_t>()};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted

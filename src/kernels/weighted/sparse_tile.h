@@ -3,6 +3,12 @@
 //
 //     acc[row][lane] = sum over blocks b of rows.a[row][places[b]] * value(b, lane)
 //
+// Tiles of columns form the same sums with pixels in the lanes of a vector and an output's weight in all of them. Each input is loaded once
+// for several outputs then, and each weight once for several vectors of pixels, while a tile of rows loads an input for each multiply-add.
+// Their inputs are turned first, once for all panels:
+//
+//     strip:  value 0 of pixels 0, 1, ... | value 1 of pixels 0, 1, ... | ...
+//
 // Where inputs are finite, a product with zero changes no sum, so that these are the sums of a panel with the zeros in it, but for the sign
 // of a zero that a sum underflowed to (docs/quantisation.md).
 #pragma once
@@ -31,6 +37,9 @@ inline constexpr int kMostSparsePanels = 4;
 /// Places that `list` may write behind the last one: a vector of them at a time.
 inline constexpr std::int64_t kPlacesBehind = 16;
 
+/// Vectors of pixels of a tile of columns, at most.
+inline constexpr int kMostColumnVectors = 3;
+
 struct SparseTiles {
   int rows = 1;  // of a full tile
   /// Writes the places of the blocks of `values`, of which value i lies at `place` + i; returns how many. `before`: blocks before them.
@@ -38,6 +47,11 @@ struct SparseTiles {
                        std::uint32_t* places) noexcept = nullptr;
   /// Uses of the job what concerns sums and epilogue; `lists` are of its panels.
   void (*run)(const TileRows& rows, const TileJob& job, const BlockList* lists) noexcept = nullptr;
+  /// Turns `values` inputs of the pixels of `vectors` tiles of 16 rows each; null where vectors are shorter or registers too few.
+  void (*turn)(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept = nullptr;
+  /// As `run`, for pixels that were turned. Sums begin and end here; places are numbers of values.
+  void (*run_columns)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists,
+                      const float* strip) noexcept = nullptr;
 };
 
 /// For an instruction set that the CPU has.

@@ -1,0 +1,194 @@
+// Sparse panels with pixels in the lanes of vectors (sparse_tile.h has the picture). Included once for each instruction set; only AVX-512
+// has such tiles, for the loads of its tiles of rows take longer than their multiply-adds.
+//
+//     8 outputs x 3 vectors of 16 pixels: 24 multiply-adds, 3 loads of inputs, 8 of weights; a core has two FMAs and two loads a cycle
+//
+// A panel's 16 outputs take two passes over its list, for 16 x 3 sums are more than there are registers.
+#if defined(SLUICE_WEIGHTED_SPARSE_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_WEIGHTED_SPARSE_COLUMNS_INL_H_
+#undef SLUICE_WEIGHTED_SPARSE_COLUMNS_INL_H_
+#else
+#define SLUICE_WEIGHTED_SPARSE_COLUMNS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/registers-inl.h"
+#include "src/kernels/weighted/sparse_tile.h"
+#include "src/kernels/weighted/tile_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::kernels::weighted {
+namespace HWY_NAMESPACE {
+
+struct Brain {
+  std::uint16_t bits;
+};
+
+/// Vector v of a block.
+HWY_INLINE V block_vector(const float* block, int v) { return hn::LoadU(D(), block + v * kVectorLanes); }
+HWY_INLINE V block_vector(const Brain* block, int v) {
+  const hn::Rebind<std::uint16_t, D> halves;
+  const hn::Rebind<std::uint32_t, D> words;
+  const auto* from = reinterpret_cast<const std::uint16_t*>(block) + v * kVectorLanes;
+  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, from))));
+}
+HWY_INLINE V block_vector(const hwy::float16_t* block, int v) {
+  const hn::Rebind<hwy::float16_t, D> halves;
+  return hn::PromoteTo(D(), hn::LoadU(halves, block + v * kVectorLanes));
+}
+
+using TurnColumns = void (*)(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept;
+using RunColumns = void (*)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip) noexcept;
+
+#if HWY_TARGET == HWY_AVX3
+
+/// Row `row` of 16 takes its place in a vector that holds four values of rows j, 4 + j, 8 + j and 12 + j, a block of lanes each: the lowest
+/// row first. Of the two shuffles that turning a value takes elsewhere, such loads are one.
+template <int kRow>
+HWY_INLINE void put_row(__m128 values, V& rows) {
+  if constexpr (kRow < 4) {
+    rows = V{_mm512_broadcast_f32x4(values)};
+  } else {
+    rows = V{_mm512_mask_broadcast_f32x4(rows.raw, static_cast<__mmask16>(0xf << kRow / 4 * 4), values)};
+  }
+}
+
+/// Four columns of 16 rows, from such vectors: lane m of column i is value i of row m.
+HWY_INLINE void four_columns(V (&rows)[4]) {
+  const D d;
+  const hn::RepartitionToWide<D> pairs;
+  const auto even_low = hn::BitCast(pairs, hn::InterleaveLower(d, rows[0], rows[1]));
+  const auto even_high = hn::BitCast(pairs, hn::InterleaveUpper(d, rows[0], rows[1]));
+  const auto odd_low = hn::BitCast(pairs, hn::InterleaveLower(d, rows[2], rows[3]));
+  const auto odd_high = hn::BitCast(pairs, hn::InterleaveUpper(d, rows[2], rows[3]));
+  rows[0] = hn::BitCast(d, hn::InterleaveLower(pairs, even_low, odd_low));
+  rows[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, even_low, odd_low));
+  rows[2] = hn::BitCast(d, hn::InterleaveLower(pairs, even_high, odd_high));
+  rows[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, even_high, odd_high));
+}
+
+/// `load(m, quad)` is values 4 * quad to 4 * quad + 3 of row m.
+template <int kQuads, class Load, std::size_t... kRow>
+HWY_INLINE void load_rows(const Load& load, V (&rows)[kQuads][4], std::index_sequence<kRow...>) {
+  const auto each = [&]<int kOne>() HWY_ATTR {
+    HWY_UNROLL(4)
+    for (int quad = 0; quad < kQuads; ++quad) put_row<kOne>(load(kOne, quad), rows[quad][kOne % 4]);
+  };
+  (each.template operator()<static_cast<int>(kRow)>(), ...);
+  HWY_UNROLL(4)
+  for (int quad = 0; quad < kQuads; ++quad) four_columns(rows[quad]);
+}
+inline constexpr auto kSixteen = std::make_index_sequence<16>();
+
+HWY_NOINLINE void turn_columns(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept {
+  const D d;
+  const std::int64_t pixels = vectors * 16, whole = values / 16 * 16;
+  for (int v = 0; v < vectors; ++v) {
+    const float* const* const a = tiles[v].a;
+    float* to = strip + v * 16;
+    for (std::int64_t k = 0; k < whole; k += 16, to += 16 * pixels) {
+      V rows[4][4];
+      load_rows<4>([&](int m, int quad) HWY_ATTR { return _mm_loadu_ps(a[m] + k + 4 * quad); }, rows, kSixteen);
+      HWY_UNROLL(16)
+      for (int i = 0; i < 16; ++i) hn::StoreU(rows[i / 4][i % 4], d, to + i * pixels);
+    }
+    for (std::int64_t k = whole; k < values; k += 4, to += 4 * pixels) {
+      const int count = static_cast<int>(std::min<std::int64_t>(4, values - k));
+      const auto there = static_cast<__mmask8>((1 << count) - 1);
+      V rows[1][4];
+      load_rows<1>([&](int m, int) HWY_ATTR { return _mm_maskz_loadu_ps(there, a[m] + k); }, rows, kSixteen);
+      for (int i = 0; i < count; ++i) hn::StoreU(rows[0][i], d, to + i * pixels);
+    }
+  }
+}
+
+inline constexpr int kOutputsOfPass = 8;
+
+/// Sums of the outputs from `first` on, to sums[output][pixels]. The second pass fetches the panel behind this one, which else comes from
+/// further away than a pass takes.
+template <class Value, int kVectors>
+HWY_INLINE void sum_columns(const BlockList& list, int first, const float* strip, float* sums) noexcept {
+  const D d;
+  V acc[kOutputsOfPass][kVectors];
+  clear(acc);
+  const std::uint32_t* place = list.places;
+  const auto* values = reinterpret_cast<const Value*>(list.values);
+  const std::int64_t ahead = first == 0 ? 0 : list.count * 16;
+  for (const std::uint32_t* const end = place + list.count; place != end; ++place, values += 16) {
+    const float* const inputs = strip + std::size_t{*place} * (16 * kVectors);
+    __builtin_prefetch(values + ahead, 0, 2);
+    V input[kVectors];
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) input[v] = hn::LoadU(d, inputs + 16 * v);
+    const float* weights;
+    alignas(64) float widened[16];
+    if constexpr (std::is_same_v<Value, float>) {
+      weights = values + first;
+    } else {
+      hn::StoreU(block_vector(values, 0), d, widened);
+      weights = widened + first;
+    }
+    HWY_UNROLL(8)
+    for (int o = 0; o < kOutputsOfPass; ++o) {
+      const V weight = hn::Set(d, weights[o]);
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) acc[o][v] = functions::fused(input[v], weight, acc[o][v]);
+    }
+  }
+  HWY_UNROLL(8)
+  for (int o = 0; o < kOutputsOfPass; ++o) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[o][v], d, sums + o * (16 * kVectors) + 16 * v);
+  }
+}
+
+/// All panels of the job, for pixels of `kVectors` tiles of 16 rows.
+template <class Value, int kVectors>
+HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, const BlockList* lists, const float* strip) noexcept {
+  alignas(64) float sums[16 * 16 * kVectors];
+  for (int p = 0; p < job.panel_count; ++p) {
+    const std::int64_t first = std::int64_t{p} * 16;
+    for (int v = 0; v < kVectors; ++v) prefetch_destination<16, 1>(tiles[v], job, first);
+    for (int output = 0; output < 16; output += kOutputsOfPass)
+      sum_columns<Value, kVectors>(lists[p], output, strip, sums + output * (16 * kVectors));
+    for (int v = 0; v < kVectors; ++v) {
+      V rows[4][4];
+      load_rows<4>([&](int o, int quad) HWY_ATTR { return _mm_load_ps(sums + o * (16 * kVectors) + 16 * v + 4 * quad); }, rows, kSixteen);
+      V acc[16][1];
+      HWY_UNROLL(16)
+      for (int m = 0; m < 16; ++m) acc[m][0] = rows[m / 4][m % 4];
+      finish(acc, tiles[v], job, first);
+    }
+  }
+}
+
+template <class Value>
+void run_columns(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip) noexcept {
+  static_assert(kMostColumnVectors == 3);
+  if (vectors == 3) return run_columns_of<Value, 3>(tiles, job, lists, strip);
+  if (vectors == 2) return run_columns_of<Value, 2>(tiles, job, lists, strip);
+  run_columns_of<Value, 1>(tiles, job, lists, strip);
+}
+
+inline constexpr TurnColumns kTurnColumns = turn_columns;
+template <class Value>
+inline constexpr RunColumns kRunColumns = run_columns<Value>;
+
+#else
+
+inline constexpr TurnColumns kTurnColumns = nullptr;
+template <class Value>
+inline constexpr RunColumns kRunColumns = nullptr;
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sluice::kernels::weighted
+HWY_AFTER_NAMESPACE();
+
+#endif  // SLUICE_WEIGHTED_SPARSE_COLUMNS_INL_H_
