@@ -1,13 +1,14 @@
 // The linear algebra of fit.h, by Eigen.
 //
-// Rates: at the minimum some are zero, and the others are what least squares without the bound gives for their terms alone. There are nine
-// terms, so all 512 choices are tried; rotations turn the samples into nine equations first, so that a choice costs no more, however many
-// samples there are.
+// Rates: at the minimum some are zero, and the others are what least squares without the bound gives for their terms alone. Which are zero is
+// found by Lawson and Hanson's method (Solving Least Squares Problems, chapter 23); rotations turn the samples into as many equations as
+// there are terms first, so that a choice costs no more, however many samples there are.
 #include "sluice/profiler/fit.h"
 
 #include <Eigen/Cholesky>
 #include <Eigen/Jacobi>
 #include <Eigen/QR>
+#include <array>
 #include <bit>
 #include <optional>
 
@@ -19,10 +20,6 @@ using Samples = Eigen::Matrix<double, Eigen::Dynamic, kCount>;
 using Factor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, kCount, kCount>;
 using Vector = Eigen::Matrix<double, Eigen::Dynamic, 1, Eigen::ColMajor, kCount, 1>;
 
-/// A choice of terms that betters the fit by less is as good as the one before it: where terms depend on each other, rounding decides
-/// nothing.
-constexpr double kSame = 1e-13;
-
 /// The columns of `all` whose bits are set.
 Factor columns_of(const Factor& all, unsigned chosen) {
   Factor columns(all.rows(), std::popcount(chosen));
@@ -31,22 +28,52 @@ Factor columns_of(const Factor& all, unsigned chosen) {
   return columns;
 }
 
-/// The x >= 0 for which `a * x` comes closest to `b`.
-Vector least_squares_from_zero(const Factor& a, const Vector& b) {
-  Vector best = Vector::Zero(kCount);
-  double least = b.squaredNorm();
-  const double same = kSame * least;
-  for (unsigned chosen = 1; chosen < 1u << kCount; ++chosen) {
-    const Factor columns = columns_of(a, chosen);
-    const Vector x = columns.colPivHouseholderQr().solve(b);
-    const double left = (columns * x - b).squaredNorm();
-    if (!(x.minCoeff() >= 0) || !(left < least - same)) continue;
-    least = left;
-    best.setZero();
-    for (int from = 0, to = 0; from < kCount; ++from)
-      if ((chosen >> from & 1) != 0) best[from] = x[to++];
+/// What least squares without a bound gives for the chosen terms; 0 for the others.
+Vector least_squares(const Factor& a, const Vector& b, unsigned chosen) {
+  const Vector some = columns_of(a, chosen).colPivHouseholderQr().solve(b);
+  Vector all = Vector::Zero(kCount);
+  for (int to = 0, from = 0; to < kCount; ++to)
+    if ((chosen >> to & 1) != 0) all[to] = some[from++];
+  return all;
+}
+
+/// Goes from `x`, which is above zero where chosen, towards `wanted` as far as all stay there. What comes to zero first is chosen no more; 0:
+/// nothing did.
+unsigned go_towards(const Vector& wanted, unsigned chosen, Vector& x) {
+  double far = 1;
+  unsigned first = 0;
+  for (int i = 0; i < kCount; ++i) {
+    if ((chosen >> i & 1) == 0 || wanted[i] > 0) continue;
+    const double reaches = x[i] / std::max(x[i] - wanted[i], 1e-300);
+    if (first == 0 || reaches < far) far = reaches, first = 1u << i;
   }
-  return best;
+  x += far * (wanted - x);
+  if (first != 0) x[std::countr_zero(first)] = 0;
+  return first;
+}
+
+/// The x >= 0 for which `a * x` comes closest to `b`. The columns of `a` have length 1, or are zero.
+Vector least_squares_from_zero(const Factor& a, const Vector& b) {
+  constexpr int kMostChoices = 10 * kCount;  // far more than it takes: rounding must not make it go round
+  const double least_slope = 1e-12 * b.norm();
+  Vector x = Vector::Zero(kCount);
+  unsigned chosen = 0, refused = 0;  // refused: what would be below zero, by rounding
+  for (int choice = 0; choice < kMostChoices; ++choice) {
+    const Vector slope = a.transpose() * (b - a * x);
+    int best = -1;
+    for (int i = 0; i < kCount; ++i)
+      if (((chosen | refused) >> i & 1) == 0 && slope[i] > least_slope && (best < 0 || slope[i] > slope[best])) best = i;
+    if (best < 0) break;
+    const unsigned more = chosen | 1u << best;
+    Vector wanted = least_squares(a, b, more);
+    if (wanted[best] <= 0) {
+      refused |= 1u << best;
+      continue;
+    }
+    refused = 0;
+    for (chosen = more; const unsigned out = go_towards(wanted, chosen, x); wanted = least_squares(a, b, chosen)) chosen &= ~out;
+  }
+  return x;
 }
 
 /// The random field of fit.h over the samples of one kernel.
@@ -89,47 +116,35 @@ class Field {
   Eigen::MatrixXd inverse_;
 };
 
-/// Noise of the measured times, as a share of the field's variance: two measurements of one shape differ by one or two per cent.
+/// Noise of the measured times, as a share of the field's variance.
 constexpr double kUsualNoise = 0.05;
 
-/// Noise and scales with the least sum of squares, from coarse to fine: one scale for all features, then each by itself.
+/// Noise and scales with the least sum of squares: one scale for all features, so that few samples do not choose among many. A field that
+/// follows samples closely has to earn it: samples that were measured together have errors in common, which it would learn. (Scales of each
+/// feature by itself, and as little noise as left-out samples like best, made the times of whole nets worse than rates alone.)
 struct Choice {
   Features scales{};
   double noise = kUsualNoise;
   double squares = 0;
 };
-Choice choose_field(Field& field, std::size_t samples, bool runs_differ) {
-  constexpr std::size_t kFewest = 12;  // to tell features apart by
-  Choice best;
-  const auto all_features = [&](float scale) {
-    Features scales;
-    scales.fill(scale);
-    // Samples of one run say nothing of others.
-    if (!runs_differ) scales[kRunFeature] = 0;
-    return scales;
-  };
-  best.scales = all_features(0.35f);
-  best.squares = field.left_out(best.scales, best.noise);
-  const auto consider = [&](const Features& scales, double noise) {
-    const double squares = field.left_out(scales, noise);
-    if (squares < 0.999 * best.squares) best = {scales, noise, squares};
-  };
-  for (const float scale : {0.1f, 0.2f, 0.35f, 0.6f, 1.0f}) {
-    const Features scales = all_features(scale);
-    for (const double noise : {0.005, kUsualNoise, 0.3, 2.0}) consider(scales, noise);
-  }
-  for (int pass = 0; pass < 2 && samples >= kFewest; ++pass) {
-    for (std::size_t f = 0; f < kFeatures; ++f) {
-      if (f == kRunFeature && !runs_differ) continue;
-      const Features before = best.scales;
-      for (const float factor : {0.0f, 0.4f, 2.5f}) {
-        Features scales = before;
-        scales[f] = factor == 0 ? 0 : (before[f] == 0 ? 0.2f : before[f]) * factor;
-        consider(scales, best.noise);
+Choice choose_field(Field& field, bool runs_differ) {
+  constexpr double kEarned = 0.6;  // of the squares with much noise
+  const auto best_of = [&](std::span<const double> noises) {
+    Choice best;
+    for (const float scale : {0.2f, 0.35f, 0.6f, 1.0f})
+      for (const double noise : noises) {
+        Choice choice{{}, noise, 0};
+        choice.scales.fill(scale);
+        // Samples of one run say nothing of others.
+        if (!runs_differ) choice.scales[kRunFeature] = 0;
+        choice.squares = field.left_out(choice.scales, noise);
+        if (best.squares == 0 || choice.squares < 0.999 * best.squares) best = choice;
       }
-    }
-  }
-  return best;
+    return best;
+  };
+  constexpr std::array kMuch = {1.0, 3.0}, kLittle = {kUsualNoise, 0.3};
+  const Choice much = best_of(kMuch), little = best_of(kLittle);
+  return little.squares < kEarned * much.squares ? little : much;
 }
 
 /// So few samples cannot tell the terms apart.
@@ -146,7 +161,7 @@ KernelRates scaled_rates(const KernelRates& all, std::span<const KernelSample> s
   return rates;
 }
 
-/// Mean square of what each of a few samples is missed by when rates and weights are fitted to the others alone: nine rates pass through so
+/// Mean square of what each of a few samples is missed by when rates and weights are fitted to the others alone: rates pass through so
 /// few that the field finds nothing left to explain.
 double refitted_left_out(std::span<const KernelSample> samples, const KernelRates& fitted, const KernelRates* all, double noise,
                          detail::TileExtent tile) {
@@ -173,7 +188,7 @@ void fit_correction(KernelRates& rates, const KernelRates* all, std::span<Kernel
   constexpr double kOfOneSample = 0.3;
   Field field(rates, samples, tile);
   const auto other_run = [&](const KernelSample& s) { return s.work.run_bytes != samples.front().work.run_bytes; };
-  const Choice choice = choose_field(field, samples.size(), std::any_of(samples.begin(), samples.end(), other_run));
+  const Choice choice = choose_field(field, std::any_of(samples.begin(), samples.end(), other_run));
   rates.scales = choice.scales;
   const double squares = field.left_out(choice.scales, choice.noise);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i].weight = field.weights()[static_cast<Eigen::Index>(i)];
@@ -219,7 +234,7 @@ KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent 
   // Seconds, flops and bytes differ by nine powers of ten: each term is scaled to length 1. One that no sample has stays zero.
   const Eigen::RowVectorXd scale = rows.colwise().norm().unaryExpr([](double norm) { return norm > 0 ? norm : 1; });
   rows.array().rowwise() /= scale.array();
-  // Rotations turn each sample into the nine equations that stand for all before it; the last column is what they are to give.
+  // Rotations turn each sample into the equations that stand for all before it; the last column is what they are to give.
   Eigen::Matrix<double, kCount, kCount + 1> equations = Eigen::Matrix<double, kCount, kCount + 1>::Zero();
   for (Eigen::Index r = 0; r < rows.rows(); ++r) {
     Eigen::Matrix<double, 1, kCount + 1> row;

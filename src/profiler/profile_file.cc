@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 4;  // 4: samples are measured in turn, and say what their run touched
+constexpr int kVersion = 5;  // 5: weights that caches have lost, and activations, are terms of a step's time
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
 struct Mistake {
@@ -72,7 +72,8 @@ Json json_of_numbers(const Numbers& numbers) {
   return array;
 }
 
-/// Writes for each sample: flops, bytes of input, output and weights, the shape, seconds, weight, bytes of its run.
+/// Writes for each sample: flops, bytes of input, output and weights, the shape, seconds, weight, bytes of its run, what is done
+/// behind its sums.
 Json json_of(const DeviceProfile& profile, const UsedKernel& used) {
   const kernels::KernelDescriptor* const kernel = kernels::find_kernel(used.kernel);
   Json samples = Json::array();
@@ -81,7 +82,7 @@ Json json_of(const DeviceProfile& profile, const UsedKernel& used) {
     const StepShape& shape = s.work.shape;
     samples.push_back(
         Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns, shape.channels,
-                     shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight), s.work.run_bytes}));
+                     shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight), s.work.run_bytes, shape.epilogue}));
   }
   return {{"kernel", static_cast<int>(used.kernel)},
           {"use", static_cast<int>(used.use)},
@@ -124,6 +125,7 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
       positive(json.at(10)),
       json.at(11).get<double>()};
   sample.work.run_bytes = bytes(12);
+  sample.work.shape.epilogue = extent(13);
   if (!std::isfinite(sample.weight)) throw Mistake{"is no device profile: a sample's weight is no number"};
   return sample;
 }

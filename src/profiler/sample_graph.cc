@@ -113,12 +113,15 @@ class Builder {
     return graph_.nodes.back();
   }
 
-  /// Adds a bias and, as in most networks, an activation.
+  /// Adds a bias and an activation: in most layers one that only compares, in some one that takes longer than the sums of a narrow layer.
   void add_weighted(model::Node& node, model::WeightLayout layout, const Shape& shape, std::int64_t outputs, std::int64_t depth) {
     const std::int64_t panels = model::panel_count(outputs, model::outputs_per_group(node));
     node.weights = {weight(layout, shape, panels, depth * model::kPanelLanes), plain(panels * model::kPanelLanes)};
     node.epilogue.has_bias = true;
-    node.epilogue.activation.function = model::Function::kRelu;
+    constexpr Function kLayers[] = {Function::kRelu, Function::kNone, Function::kHardSwish, Function::kRelu, Function::kSilu};
+    constexpr Function kRows[] = {Function::kRelu, Function::kNone, Function::kNone, Function::kGelu};
+    const std::size_t turn = weighted_++;
+    node.epilogue.activation.function = node.op == OpKind::kDense ? kRows[turn % std::size(kRows)] : kLayers[turn % std::size(kLayers)];
   }
 
   void convolution(const ConvShape& s) {
@@ -381,6 +384,7 @@ class Builder {
   }
 
   model::Graph graph_;
+  std::size_t weighted_ = 0;  // layers
 };
 
 }  // namespace

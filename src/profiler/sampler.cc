@@ -66,11 +66,12 @@ double usual_share(const Candidate& candidate) noexcept {
 /// All bytes that a step uses.
 std::uint64_t touched(const StepWork& work) noexcept { return work.cost.input_bytes + work.cost.output_bytes + work.cost.weight_bytes; }
 
-/// Steps that may come in one turn: the same operator over the same types, at the same point of a model's life.
-auto family_of(const Candidate& candidate) noexcept {
+/// Steps that may come in one turn: of the same types, at the same point of a model's life. All operators are mixed, as in nets: each
+/// kernel is then measured in runs of many sizes. (By operator, each had two or three sizes of its own, and nets of others were guessed.)
+auto company_of(const Candidate& candidate) noexcept {
   const model::Node& node = candidate.request.node;
   const bool stored = !node.weights.empty() && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32;
-  return std::tuple(node.op, node.numeric, stored, candidate.kernel.use);
+  return std::tuple(node.numeric == model::NumericClass::kInt8, stored, candidate.kernel.use == KernelUse::kPrepare);
 }
 
 /// The middle value, or the mean of both.
@@ -261,11 +262,11 @@ std::vector<const Candidate*> Sampler::least_known(const UsedKernel& kernel, Kin
 /// Makes rounds of these, and measures each once.
 Status Sampler::measure(std::vector<const Candidate*> chosen) {
   std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
-    const auto fa = family_of(*a), fb = family_of(*b);
+    const auto fa = company_of(*a), fb = company_of(*b);
     return fa != fb ? fa < fb : touched(a->work) > touched(b->work);
   });
   for (auto first = chosen.begin(); first != chosen.end();) {
-    const auto last = std::find_if(first, chosen.end(), [&](const Candidate* c) { return family_of(*c) != family_of(**first); });
+    const auto last = std::find_if(first, chosen.end(), [&](const Candidate* c) { return company_of(*c) != company_of(**first); });
     const auto count = static_cast<std::size_t>(last - first), turns = (count + kStepsOfTurn - 1) / kStepsOfTurn;
     // Two rounds of neighbouring sizes share their steps, so that the size of a step does not determine the size of the run.
     for (std::size_t t = 0; t < turns; ++t) {

@@ -36,6 +36,27 @@ void add_window(const Window& window, StepShape& shape) noexcept {
   shape.stride = narrow(window.stride_h);
 }
 
+/// StepShape::epilogue.
+std::uint32_t epilogue_of(Function function) noexcept {
+  switch (function) {
+    case Function::kNone:
+    case Function::kRelu:
+    case Function::kClip:
+    case Function::kLeakyRelu:
+    case Function::kNeg:
+    case Function::kAbs:
+      return 1;
+    case Function::kHardSigmoid:
+    case Function::kHardSwish:
+    case Function::kReciprocal:
+    case Function::kFloor:
+    case Function::kCeil:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
 /// A binary function's number, and whether both inputs are as large as the output.
 std::uint16_t variant_of(BinaryFunction function, const model::Graph& graph, const model::Node& node) noexcept {
   const auto elements = [&](TensorId id) { return graph.tensor(id).shape.element_count(); };
@@ -115,6 +136,7 @@ StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const m
   work.shape.rows = narrow(extent.rows.size());
   work.shape.columns = narrow(row_extents(graph.tensor(node.outputs[0]).shape).pixels);
   work.shape.channels = narrow(extent.channels.size());
+  if (!node.weights.empty() && use != KernelUse::kPrepare) work.shape.epilogue = epilogue_of(node.epilogue.activation.function);
   const operators::Parameters parameters = kernel.resolve(graph, node, active_isa()).parameters;
   const Asked asked{kernel, parameters, graph, node};
   add_products(asked, work);

@@ -56,10 +56,19 @@ inline TileExtent tile_of(std::string_view isa) noexcept {
 /// A share of what a whole number of parts would hold.
 inline double fullness(double extent, double part) noexcept { return extent / (std::ceil(extent / part) * part); }
 
+/// The share of a run's bytes that a cache of some `most` bytes has lost when the next run comes: none of `least`, all of `most`.
+inline double lost(std::uint64_t run_bytes, double least, double most) noexcept {
+  const double run = std::clamp(static_cast<double>(run_bytes), least, most);
+  return std::log(run / least) / std::log(most / least);
+}
+
 inline Terms terms_of(const StepWork& work, TileExtent tile) noexcept {
-  constexpr double kOwnCache = 1 << 20;  // second-level caches have 0.25 to 2 MiB
+  constexpr double kOwnCache = 1 << 20;                        // second-level caches have 0.25 to 2 MiB
+  constexpr double kNearLost = 4 << 20;                        // of a run of so many bytes they keep nothing
+  constexpr double kFarKeeps = 12 << 20, kFarLost = 64 << 20;  // and the caches that cores share
   const auto input = static_cast<double>(work.cost.input_bytes);
   const auto output = static_cast<double>(work.cost.output_bytes);
+  const auto weights = static_cast<double>(work.cost.weight_bytes);
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
@@ -70,10 +79,15 @@ inline Terms terms_of(const StepWork& work, TileExtent tile) noexcept {
           flops,
           input,
           output,
-          static_cast<double>(work.cost.weight_bytes),
+          weights,
           flops * (1 / full - 1),
+          flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1),
           tiles,
           static_cast<double>(work.shape.rows),
+          weights * lost(work.run_bytes, kOwnCache, kNearLost),
+          weights * lost(work.run_bytes, kFarKeeps, kFarLost),
+          work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
+          work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
           beyond};
 }
 

@@ -30,6 +30,8 @@ struct StepShape {
   std::uint32_t depth = 1;     // values that one tap of one output adds up; of attention the features of a head
   std::uint32_t taps = 1;      // of a window; of attention the keys
   std::uint32_t stride = 1;    // down the rows; of a normalisation or softmax 1
+  std::uint32_t epilogue =
+      1;  // what a layer does to each output behind its sum: 1 a comparison at most, 2 a few products, 3 an exponential
   friend bool operator==(const StepShape&, const StepShape&) = default;
 };
 

@@ -1,0 +1,179 @@
+// sluice-bench-net-steps PROFILE|- SECONDS VISITS MODEL.sluice...: how long each step of a net takes in its place, and what a profile says.
+//
+// All weights resident, one thread, repeated runs. All nets are visited in turn, so many seconds each time, so many times: a shared machine
+// is slower for seconds. A line of comma-separated values for each step, and one of the whole net, whose kernel is "run", with what a run
+// takes beside its steps and the microseconds of an anchor of the profiler (src/profiler/step_timer.h). Times are the medians of each visit,
+// in anchors.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sluice/engine/engine.h"
+#include "sluice/kernels/registry.h"
+#include "sluice/planner/order/select_kernels.h"
+#include "sluice/planner/stream/simulate.h"
+#include "sluice/profiler/profile_file.h"
+#include "src/engine/plan_costs.h"
+#include "src/profiler/sample_graph.h"
+#include "src/profiler/sampler.h"
+#include "tests/bench/must.h"
+
+namespace sluice::bench {
+namespace {
+
+using profiler::KernelUse;
+
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void fill_inputs(Session& session) {
+  const model::Graph& graph = session.model().graph();
+  for (std::size_t port = 0; port < graph.inputs.size(); ++port) {
+    const DType dtype = graph.dtype_of(graph.inputs[port]);
+    std::vector<std::byte> data(graph.inputs[port].onnx_shape.element_count() * size_of(dtype));
+    unsigned state = 1;
+    if (dtype == DType::kF32)
+      for (std::size_t i = 0; i < data.size() / sizeof(float); ++i) {
+        state = state * 1664525u + 1013904223u;
+        reinterpret_cast<float*>(data.data())[i] = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
+      }
+    if (!session.set_input(port, dtype, data)) std::exit(1);
+  }
+}
+
+/// The row of what a step is.
+std::string row_of(const model::Graph& graph, const plan::Step& step, const profiler::StepWork& w) {
+  const model::Node& node = graph.node(step.node);
+  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+  const auto* pool = std::get_if<model::PoolAttributes>(&node.attributes);
+  const Window window = conv != nullptr ? conv->window : pool != nullptr ? pool->window : Window();
+  const auto input = node.inputs.empty() ? Shape() : graph.tensor(node.inputs[0]).shape;
+  char text[600];
+  std::snprintf(text, sizeof text, "%s,%s,%d,%d,%llu,%llu,%llu,%llu,%u,%u,%u,%u,%u,%u,%llu,%d,%d,%zu,%lld,%lld,%lld,%lld,%lld",
+                std::string(name_of(node.op)).c_str(), std::string(kernels::find_kernel(step.kernel)->name).c_str(),
+                step.derived.buffer.valid() ? 1 : 0, w.variant, static_cast<unsigned long long>(w.cost.flops),
+                static_cast<unsigned long long>(w.cost.input_bytes), static_cast<unsigned long long>(w.cost.output_bytes),
+                static_cast<unsigned long long>(w.cost.weight_bytes), w.shape.rows, w.shape.columns, w.shape.channels, w.shape.depth,
+                w.shape.taps, w.shape.stride, static_cast<unsigned long long>(w.run_bytes),
+                static_cast<int>(node.epilogue.activation.function), node.epilogue.has_residual ? 1 : 0, node.inputs.size(),
+                static_cast<long long>(input.rank() > 0 ? input.back() : 1), static_cast<long long>(window.in_h),
+                static_cast<long long>(window.in_w), static_cast<long long>(conv != nullptr ? conv->groups : 1),
+                static_cast<long long>(window.pad_top));
+  return text;
+}
+
+class Net {
+ public:
+  Net(const char* path, const profiler::DeviceProfile& profile, profiler::StepTimer& timer)
+      : name_(std::filesystem::path(path).stem().string()), model_(must(Model::open(path))), profile_(profile), timer_(timer) {
+    SessionOptions options{.budget = kUnlimitedBytes, .threads = 1, .repeat = true, .time_steps = true};
+    options.tuning.policy = planner::Policy::kResident;
+    options.profile = profile_.kernels.empty() ? nullptr : &profile_;
+    session_ = must(Session::create(model_, options));
+    fill_inputs(*session_);
+    visits_.resize(session_->plan().steps.size());
+  }
+
+  /// Runs for so many seconds: one more visit.
+  void visit(double seconds) {
+    std::vector<std::vector<double>> steps(visits_.size());
+    std::vector<double> wall, cpu, between;
+    const double before = timer_.time_anchor();
+    for (int i = 0; i < 2; ++i) run(*session_);
+    const auto start = std::chrono::steady_clock::now();
+    const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    while (wall.size() < 5 || (spent() < seconds && wall.size() < 200)) {
+      run(*session_);
+      wall.push_back(static_cast<double>(session_->stats().wall_ns) * 1e-3);
+      cpu.push_back(static_cast<double>(session_->stats().cpu_ns) * 1e-3);
+      between.push_back(wall.back());
+      for (std::size_t s = 0; s < steps.size(); ++s) {
+        steps[s].push_back(static_cast<double>(session_->step_times()[s].compute_ns) * 1e-3);
+        between.back() -= steps[s].back();
+      }
+    }
+    anchors_.push_back(0.5e6 * (before + timer_.time_anchor()));
+    wall_.push_back(middle(wall));
+    cpu_.push_back(middle(cpu));
+    between_.push_back(middle(between));
+    for (std::size_t s = 0; s < steps.size(); ++s) visits_[s].push_back(middle(std::move(steps[s])));
+  }
+
+ private:
+  static void run(Session& session) {
+    if (!session.run()) std::exit(1);
+  }
+
+  /// A visit each, in anchors, and what was predicted in microseconds.
+  static void print_visits(const std::vector<double>& us, const std::vector<double>& anchors) {
+    for (std::size_t v = 0; v < us.size(); ++v) std::printf("%s%.5g", v == 0 ? "" : " ", us[v] / anchors[v]);
+  }
+
+ public:
+  void print() const {
+    const plan::Plan& plan = session_->plan();
+    const model::Graph& graph = model_->graph();
+    const planner::Costs costs = must(engine::costs_of(graph, plan, engine::schedule_of(plan), profile_));
+    const std::uint64_t run_bytes = profiler::run_bytes_of(graph);
+    double predicted = 0;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const plan::Step& step = plan.steps[i];
+      if (step.prepare) continue;
+      const bool derived = step.derived.buffer.valid();
+      const kernels::StepExtent extent{step.rows, step.channels, 1, derived};
+      profiler::StepWork work = profiler::work_of(*kernels::find_kernel(step.kernel), derived ? KernelUse::kRunDerived : KernelUse::kRun,
+                                                  graph, graph.node(step.node), extent);
+      work.run_bytes = run_bytes;
+      std::printf("%s,%zu,", name_.c_str(), i);
+      print_visits(visits_[i], anchors_);
+      std::printf(",%.4f,%s\n", costs.step[i] * 1e6, row_of(graph, step, work).c_str());
+      predicted += costs.step[i] * 1e6;
+    }
+    std::printf("%s,%zu,", name_.c_str(), plan.steps.size());
+    print_visits(wall_, anchors_);
+    std::printf(",%.4f,run,run,", predicted);
+    print_visits(between_, anchors_);
+    std::printf(",");
+    print_visits(anchors_, std::vector<double>(anchors_.size(), 1));
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const Model> model_;
+  const profiler::DeviceProfile& profile_;
+  profiler::StepTimer& timer_;
+  std::unique_ptr<Session> session_;
+  std::vector<std::vector<double>> visits_;  // by step: median microseconds of each visit
+  std::vector<double> wall_, cpu_, between_, anchors_;
+};
+
+int measure(int argc, char** argv) {
+  if (argc < 5) return std::fputs("usage: sluice-bench-net-steps PROFILE|- SECONDS VISITS MODEL.sluice...\n", stderr), 1;
+  profiler::DeviceProfile profile;
+  if (std::string(argv[1]) != "-") profile = profiler::profile_for_threads(must(profiler::load_profiles(argv[1])), 1);
+  const model::Graph graph = profiler::sample_graph();
+  profiler::StepTimer timer = must(profiler::StepTimer::create(1));
+  if (!timer.set_anchor(profiler::anchor_request(graph))) return 1;
+  std::printf(
+      "net,step,anchors,predicted_us,op,kernel,derived,variant,flops,input,output,weights,rows,columns,channels,depth,taps,stride,"
+      "run_bytes,activation,residual,inputs,in_channels,in_h,in_w,groups,pad\n");
+  std::vector<std::unique_ptr<Net>> nets;
+  for (int i = 4; i < argc; ++i) nets.push_back(std::make_unique<Net>(argv[i], profile, timer));
+  for (long visit = 0; visit < std::strtol(argv[3], nullptr, 10); ++visit)
+    for (const auto& net : nets) net->visit(std::strtod(argv[2], nullptr));
+  for (const auto& net : nets) net->print();
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) { return sluice::bench::measure(argc, argv); }
