@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # sets.sh SLUICE POINTS CROSS MODEL.sluice...: the outputs of each model by each instruction set of this CPU, and by a cross build for 64-bit ARM
-# under qemu (CROSS, its folder; empty: none) on a CPU with SDOT and on one without, at POINTS budgets of Sluice's own bytes from the smallest that works to one that
-# keeps all weights, on 1 and 2 threads: byte for byte those of the first run. For models of integers, whose scalar kernels give the same bits as
-# the others. Fails where a byte differs, and where nothing was compared.
+# under qemu (CROSS, its folder; empty: none) on a CPU with SDOT and on one without, at POINTS budgets of Sluice's own bytes, from the smallest
+# that works to one that keeps all weights, on 1 and 2 threads: byte for byte those of the first run. For models of integers, whose scalar
+# kernels give the same bits as the others. Fails where a byte differs, and where nothing was compared.
 set -euo pipefail
 sluice=$1
 points=$2
