@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # sets.sh SLUICE POINTS CROSS MODEL.sluice...: the outputs of each model by each instruction set of this CPU, and by a cross build for 64-bit ARM
-# under qemu (CROSS, its folder; empty: none) on a CPU with SDOT and on one without, at POINTS budgets from the smallest that works to one that
-# keeps all weights, on 1 and 2 threads: byte for byte those of the first run. For models of integers, whose scalar kernels give the same bits as
-# the others. Fails where a byte differs, and where nothing was compared.
+# under qemu (CROSS, its folder; empty: none) on a CPU with SDOT and on one without, at POINTS budgets of Sluice's own bytes, from the smallest
+# that works to one that keeps all weights, on 1 and 2 threads: byte for byte those of the first run. For models of integers, whose scalar
+# kernels give the same bits as the others. Fails where a byte differs, and where nothing was compared.
 set -euo pipefail
 sluice=$1
 points=$2
@@ -32,20 +32,17 @@ for model in "$@"; do
   "$sluice" run "$model" --budget unlimited --output "$work/expected" --json >/dev/null
   for set in avx512 avx512-novnni avx2-vnni avx2 scalar arm-dot arm-plain; do
     mapfile -t run < <(run_of "$set")
-    if [ ${#run[@]} -eq 0 ] || ! least=$("${run[@]}" plan "$model" --threads 2 --json 2>"$work/errors" | field minimum_budget_bytes) || [ -z "$least" ]; then
+    if [ ${#run[@]} -eq 0 ] || ! least=$("${run[@]}" plan "$model" --threads 2 --scope library --json 2>"$work/errors" | field minimum_budget_bytes) || [ -z "$least" ]; then
       printf '%-28s %-16s skipped: %s\n' "$name" "$set" "$(head -1 "$work/errors" 2>/dev/null)"
       continue
     fi
     runs=0 differing=0
     most=$((least + $(stat -c %s "$model")))
     for ((i = 0; i < points; ++i)); do
-      # What an emulator holds beside is not the model's: `library` counts what Sluice does.
-      scope=process
-      [ "${set#arm-}" = "$set" ] || scope=library
       for threads in 1 2; do
         rm -rf "$work/seen"
         runs=$((runs + 1))
-        if ! "${run[@]}" run "$model" --budget "$(budget_point "$least" "$most" "$i" "$points")" --scope $scope --threads "$threads" \
+        if ! "${run[@]}" run "$model" --budget "$(budget_point "$least" "$most" "$i" "$points")" --scope library --threads "$threads" \
           --output "$work/seen" --json >/dev/null 2>"$work/errors"; then
           echo "$name, $set, budget $i, $threads threads: $(head -1 "$work/errors")" >&2
           differing=$((differing + 1))
