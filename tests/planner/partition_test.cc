@@ -240,11 +240,18 @@ TEST_CASE("in a region rings share bytes, and its input dies under its output") 
   if (banded->overlaid) CHECK(banded->overlaid->bytes < in + cutter.output_bytes(5));
 }
 
-TEST_CASE("with a scratch file the least capacity is smaller where bands free nothing, and the search for bands goes to its end") {
-  NetBuilder net("waits");
-  const TensorId x = net.relu(net.input({1, 1600, 64}));
-  const TensorId k = net.dense(x, 64), v = net.dense(x, 64), q = net.dense(x, 64);
-  net.output(net.dense(net.binary(net.dense(net.attention(q, k, v, 2), 64), x), 16));
+TEST_CASE("with a scratch file the least capacity of dense blocks is smaller, and the search for bands goes to its end") {
+  NetBuilder net("dense blocks");
+  TensorId x = net.pool(net.conv(net.input({1, 112, 112, 3}), {.channels = 64, .kernel = 7, .stride = 2}), 3, 2, 1);
+  for (const int layers : {6, 12, 24}) {
+    std::vector<TensorId> made{x};
+    for (int layer = 0; layer < layers; ++layer) {
+      const TensorId all = made.size() == 1 ? made[0] : net.concat(made, 3);
+      made.push_back(net.conv(net.conv(net.relu(all), {.channels = 128}), {.channels = 32, .kernel = 3}));
+    }
+    x = net.pool(net.conv(net.relu(net.concat(made, 3)), {.channels = 128}), 2, 2);
+  }
+  net.output(x);
   const model::Graph graph = net.finish();
   const Bytes without = *minimum_capacity(graph, {}, {});
   const PlanRequest spilling{.capacity = *minimum_capacity(graph, {}, {.may_spill = true}), .may_spill = true};

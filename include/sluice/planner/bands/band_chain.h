@@ -40,6 +40,12 @@ struct Banded {
   std::optional<SharedRings> shared;    // offsets by position - chain.first. Nothing: each ring has a block of its own
   std::optional<Overlaid> overlaid;
 
+  /// Blocks that are in another one.
+  std::size_t blocks_saved() const noexcept {
+    const auto rings = std::count_if(ring_rows.begin(), ring_rows.end(), [](std::int64_t rows) { return rows > 0; });
+    return (shared ? static_cast<std::size_t>(rings) - 1 : 0) + (overlaid ? 1 : 0);
+  }
+
   /// The position whose block all rings share.
   std::size_t home() const noexcept {
     const auto first = std::find_if(ring_rows.begin(), ring_rows.end(), [](std::int64_t rows) { return rows > 0; });

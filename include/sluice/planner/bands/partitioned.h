@@ -224,7 +224,9 @@ class Partitioned {
       for (std::size_t p = banded->chain.first; p < banded->chain.end; ++p) steps[p] = 0;
       for (const BandStep& step : banded->chain.steps) ++steps[step.position];
     }
-    std::uint64_t bytes = cost.any_plan + cost.buffer * views_.blocks.size();
+    std::size_t buffers = views_.blocks.size();
+    for (const auto& banded : chains_) buffers -= banded->blocks_saved();
+    std::uint64_t bytes = cost.any_plan + cost.buffer * buffers;
     for (std::size_t p = 0; p < steps.size(); ++p) {
       const std::size_t operands = node(p).weights.size(), tensors = node(p).inputs.size() + node(p).outputs.size();
       const std::size_t passing = problem_.kernels.passing() == nullptr ? 0 : problem_.kernels.passing()->touched(views_.order[p]);
