@@ -55,9 +55,7 @@ class HeaderDecoder {
   static constexpr std::size_t kTableCost = 24;
 
   tl::unexpected<Error> invalid(const char* reason) const { return fail(ErrorCode::kInvalidModel, path_, reason); }
-  tl::unexpected<Error> without_subgraphs() const {
-    return fail(ErrorCode::kUnsupported, path_, "it has subgraphs, and this build was trimmed to models that do without");
-  }
+  Status without_subgraphs() const { return fail(ErrorCode::kUnsupported, path_, "this build was trimmed to models without subgraphs"); }
 
   Status pay(std::size_t cost) {
     if (cost > allowance_) return invalid("parts of the header are used more than once");
