@@ -76,7 +76,28 @@ TEST_CASE("half-filled tiles are work of their own") {
   CHECK(detail::terms_of(odd, tile)[5] == Approx(1'000'000 * (28.0 / 15 - 1)));
   CHECK(detail::features_of(odd, tile) != detail::features_of(full, tile));
   odd.shape.channels = 33;
-  CHECK(detail::terms_of(odd, tile)[6] == 2 * 2);  // tiles
+  CHECK(detail::terms_of(odd, tile)[6] == Approx(1'000'000 * (48.0 / 33 - 1)));  // of the third panel
+  CHECK(detail::terms_of(odd, tile)[7] == 2 * 2);                                // tiles
+}
+
+TEST_CASE("weights that caches have lost, and outputs with an activation that takes long, are work of their own") {
+  StepWork work({1'000'000, 100, 100, 1000}, {.rows = 2, .columns = 3, .channels = 5}, 0);
+  const auto lost = [&](std::uint64_t run_bytes) {
+    work.run_bytes = run_bytes;
+    const Terms terms = detail::terms_of(work, {});
+    return std::pair(terms[9], terms[10]);
+  };
+  CHECK(lost(0) == std::pair(0.0, 0.0));  // not known
+  CHECK(lost(1 << 20) == std::pair(0.0, 0.0));
+  CHECK(lost(2 << 20).first == Approx(500));
+  CHECK(lost(8 << 20) == std::pair(1000.0, 0.0));
+  CHECK(lost(200 << 20) == std::pair(1000.0, 1000.0));
+  for (const std::uint32_t epilogue : {1u, 2u, 3u}) {
+    work.shape.epilogue = epilogue;
+    const Terms terms = detail::terms_of(work, {});
+    CHECK(terms[11] == (epilogue == 2 ? 30 : 0));
+    CHECK(terms[12] == (epilogue == 3 ? 30 : 0));
+  }
 }
 
 TEST_CASE("candidates are whole steps, slices and bands of every family, and what is derived") {
