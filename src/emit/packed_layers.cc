@@ -275,15 +275,15 @@ class Packer {
       std::stable_sort(by_width.begin(), by_width.end(), [&](std::size_t a, std::size_t b) { return width(a) > width(b); });
       std::string fields;
       for (const std::size_t i : by_width) fields += " " + type_for(columns[i]) + " n" + std::to_string(i) + ";";
-      packed_.text += "typedef struct row_" + number + " {" + fields + " } row_" + number + ";\nstatic const row_" + number + " rows_" +
-                      number + "[] = {";
+      packed_.text += "typedef struct row_" + number + " {" + fields + " } row_" + number + ";\nstatic const row_" + number +
+                      " packed_rows_" + number + "[] = {";
       for (std::size_t layer = 0; layer < columns[0].size(); ++layer) {
         std::string row;
         for (const std::size_t i : by_width) row += (row.empty() ? "{" : ", ") + std::to_string(columns[i][layer]);
         packed_.text += (layer % 8 == 0 ? "\n  " : " ") + row + "},";
       }
       packed_.text += "\n};\n";
-      function += "  const row_" + number + " *row = &rows_" + number + "[layer->number];\n";
+      function += "  const row_" + number + " *row = &packed_rows_" + number + "[layer->number];\n";
     }
     for (const std::string& assignment : differences.assignments) function += assignment;
     packed_.text += function + "}\n";

@@ -201,7 +201,6 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(ids(from.weights(), to.weights));
     to.first_subgraph = from.first_subgraph();
     to.subgraph_count = from.subgraph_count();
-    if (!kRunsSubgraphs && to.subgraph_count > 0) return without_subgraphs();
     to.quantisation = from.quantisation();
     return attributes(from, to);
   }
