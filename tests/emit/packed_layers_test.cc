@@ -79,7 +79,7 @@ TEST_CASE("members of the portable structs are found in their order") {
   CHECK((members[12].name == "weights" && members[12].type.empty()));
   CHECK((members[13].name == "finish.bias" && members[13].type.empty()));
   CHECK((members[15].name == "finish.range.zero" && members[15].type == "uint8_t"));
-  CHECK((members[32].name == "apply" && members[33].type.empty()));
+  CHECK((members[32].name == "apply" && members[32].type.empty()));
   CHECK((members[35].name == "activation.b" && members[35].type == "float"));
   CHECK(emit::members_of("sluice_resize").size() == 4);
 }
