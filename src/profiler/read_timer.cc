@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <memory>
 
 #include "sluice/core/arena.h"
@@ -17,11 +16,10 @@
 #include "sluice/profiler/measure.h"
 #include "src/model/aligned_buffer.h"
 #include "src/model/read_queue.h"
+#include "src/profiler/stopwatch.h"
 
 namespace sluice::profiler {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::uint64_t, 6> kPieces = {16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
 constexpr std::array<std::uint32_t, 4> kDepths = {1, 2, 4, 8};
@@ -31,8 +29,6 @@ constexpr double kSecondsEach = 0.2;
 constexpr int kReadPasses = 2;  // the better counts: a disk that others share is slow for seconds at a time
 constexpr std::int64_t kGlanceNs = 50'000'000;
 constexpr std::size_t kStackBytes = 64 * 1024;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::uint64_t checksum(const std::byte* bytes, std::uint64_t size) {
   constexpr std::uint64_t kStretch = model::kStretchBytes.count();

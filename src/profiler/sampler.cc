@@ -199,7 +199,7 @@ void Sampler::set_quotas() {
   }
 }
 
-double Sampler::seconds_left() const { return options_.seconds - std::chrono::duration<double>(Clock::now() - start_).count(); }
+double Sampler::seconds_left() const { return options_.seconds - seconds_since(start_); }
 
 bool Sampler::full() const { return profile_.samples.size() >= options_.most || seconds_left() <= 0; }
 

@@ -12,13 +12,13 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <span>
 #include <vector>
 
 #include "sluice/profiler/measure.h"
 #include "src/profiler/step_timer.h"
+#include "src/profiler/stopwatch.h"
 
 namespace sluice::profiler {
 
@@ -45,7 +45,6 @@ class Sampler {
   Result<std::vector<KernelSample>> run();
 
  private:
-  using Clock = std::chrono::steady_clock;
   /// One kernel.
   struct Kind {
     std::vector<std::size_t> candidates;  // not chosen yet, of corpus_

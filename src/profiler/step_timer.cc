@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <numeric>
 
 #include "src/profiler/step_call.h"
+#include "src/profiler/stopwatch.h"
 
 namespace sluice::profiler {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr double kLongEnough = 0.03;  // seconds of runs that make a sample
 constexpr double kTooLong = 0.3;
@@ -117,7 +115,7 @@ double StepTimer::time_sharing() noexcept {
     parallel_for(*pool_, tasks, [&](std::int64_t task, int) noexcept {
       lines[static_cast<std::size_t>((task + static_cast<std::int64_t>(call)) % tasks)].written += task;
     });
-    seconds[call] = std::chrono::duration<double>(Clock::now() - start).count();
+    seconds[call] = seconds_since(start);
   }
   std::nth_element(seconds.begin(), seconds.begin() + kCalls / 2, seconds.end());
   return seconds[kCalls / 2];
@@ -209,7 +207,7 @@ double StepTimer::run_once(Call& call, RingPlace& weights, Clocks clocks) {
   const double cpu = alone ? cpu_seconds() : 0;
   const Clock::time_point start = Clock::now();
   run(step);
-  const double wall = std::chrono::duration<double>(Clock::now() - start).count();
+  const double wall = seconds_since(start);
   // While the system runs somebody else on our processor only the clock on the wall goes on.
   return alone ? std::min(wall, cpu_seconds() - cpu) : wall;
 }

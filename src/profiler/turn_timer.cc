@@ -11,15 +11,13 @@
 // step the mean counts. (By medians alone the steps of nets added up to 90 to 98 % of the nets' own times.)
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 
 #include "src/profiler/step_call.h"
+#include "src/profiler/stopwatch.h"
 
 namespace sluice::profiler {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr double kAnchorsApart = 0.05;  // seconds
 constexpr std::size_t kLeastPasses = 3;
@@ -27,8 +25,6 @@ constexpr std::size_t kMostPasses = 81;
 constexpr double kShort = 50e-6;              // of these the clock on the wall: a step that was interrupted is no middle value
 constexpr double kInterruption = 200e-6;      // longer ones are somebody else's turn, which is not in the median time of a net either
 constexpr double kManyInterruptions = 12e-3;  // of all passes of a step: its own mean says how much they take
-
-double passed_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -76,7 +72,7 @@ class StepTimer::TurnRun {
   void run(double seconds) {
     const Clock::time_point start = Clock::now();
     std::size_t passes = 0;
-    const auto more = [&](std::size_t done) { return done < kLeastPasses || (done < kMostPasses && passed_since(start) < seconds); };
+    const auto more = [&](std::size_t done) { return done < kLeastPasses || (done < kMostPasses && seconds_since(start) < seconds); };
     double before = timer_.time_anchor();
     while (!steps_.empty() && more(passes)) {
       warm_up();
@@ -85,7 +81,7 @@ class StepTimer::TurnRun {
       do {
         for (Step& step : steps_) step.chunk.push_back(run(step));
         ++in_chunk;
-      } while (passed_since(chunk) < kAnchorsApart && more(passes + in_chunk));
+      } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
       passes += in_chunk;
       const double after = timer_.time_anchor(), unit = 0.5 * (before + after);
       for (Step& step : steps_) step.add_chunk(unit);

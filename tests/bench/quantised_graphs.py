@@ -328,16 +328,22 @@ def resize(folder):
                 n += 1
 
 
-def main():
+def write_nets(usage, nets, opsets):
+    """The nets that the command line names, or all of them, into its folder. Returns both."""
     if len(sys.argv) < 2 or sys.argv[1].startswith('-'):
-        sys.exit(__doc__)
+        sys.exit(usage)
     folder, names = sys.argv[1], sys.argv[2:]
     os.makedirs(folder, exist_ok=True)
-    for net in NETS:
+    for net in nets:
         if not names or net.__name__ in names:
-            g = Graph(net.__name__, OPSETS.get(net.__name__, 13))
+            g = Graph(net.__name__, opsets.get(net.__name__, 13))
             net(g)
             g.save(folder)
+    return folder, names
+
+
+def main():
+    folder, names = write_nets(__doc__, NETS, OPSETS)
     for grid in (softmax, resize):
         if not names or grid.__name__ in names:
             grid(folder)

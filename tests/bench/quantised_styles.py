@@ -7,14 +7,12 @@ Weights whose channels lie on another axis than the first, sums of integers alon
 windows, shuffled channels, lines in place of images, transposed convolutions, an LSTM, weights of 4 bits in blocks, scales of f16, weights alone,
 activations of 16 bits, norms and GELU spelt out, QOperator of i8. Weights are seeded. Wants python3-onnx and numpy.
 """
-import os
-import sys
 
 import numpy as np
 import onnx
 from onnx import TensorProto as T
 
-from quantised_graphs import I8, POSITIVE, POSITIVE_SIGNED, SIGNED, U8, UNSIGNED, Graph
+from quantised_graphs import I8, POSITIVE, POSITIVE_SIGNED, SIGNED, U8, UNSIGNED, Graph, write_nets
 
 UINT4, INT4 = 21, 22  # older releases of python3-onnx do not name them
 
@@ -283,17 +281,5 @@ NETS = [lite_axis, sums, gemms, around, old_softmax, means, halves, shuffle, lin
         chains, signed_operators, gated]
 
 
-def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith('-'):
-        sys.exit(__doc__)
-    folder, names = sys.argv[1], sys.argv[2:]
-    os.makedirs(folder, exist_ok=True)
-    for net in NETS:
-        if not names or net.__name__ in names:
-            g = Graph(net.__name__, OPSETS.get(net.__name__, 13))
-            net(g)
-            g.save(folder)
-
-
 if __name__ == '__main__':
-    main()
+    write_nets(__doc__, NETS, OPSETS)

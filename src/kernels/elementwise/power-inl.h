@@ -7,6 +7,7 @@
 #endif
 
 #include "hwy/highway.h"
+#include "src/kernels/elementwise/doubles-inl.h"
 #include "src/kernels/generic/power.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,11 +16,10 @@ namespace sluice::kernels::HWY_NAMESPACE::powers {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace constants = generic::power_constants;
 
-using D64 = hn::CappedTag<double, 8>;
-using V64 = hn::Vec<D64>;
+using doubles::D64;
+using doubles::Narrow;
+using doubles::V64;
 using U64 = hn::RebindToUnsigned<D64>;
-using Narrow = hn::Rebind<float, D64>;
-inline constexpr int kWideLanes = HWY_LANES(double) < 8 ? HWY_LANES(double) : 8;
 
 template <std::size_t n>
 HWY_INLINE V64 polynomial(V64 x, const std::array<double, n>& coefficients) {
@@ -44,15 +44,6 @@ HWY_INLINE V64 of_positive(V64 x, V64 y) {
   return hn::Mul(polynomial(hn::Sub(z, n), constants::kExp), hn::BitCast(d, scale));
 }
 
-/// Highway's one-lane target makes infinities finite.
-HWY_INLINE hn::Vec<Narrow> narrowed(V64 x) {
-#if HWY_TARGET == HWY_SCALAR
-  return hn::Vec<Narrow>(static_cast<float>(hn::GetLane(x)));
-#else
-  return hn::DemoteTo(Narrow(), x);
-#endif
-}
-
 /// `D` has as many floats as fit a vector, at most 16.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V power(D d, V x, V y) {
@@ -62,9 +53,9 @@ HWY_INLINE V power(D d, V x, V y) {
   const auto known = hn::And(hn::And(hn::Gt(x, hn::Zero(d)), hn::Lt(x, infinity)), hn::Lt(hn::Abs(y), infinity));
   hn::Store(hn::IfThenElse(known, x, hn::Set(d, 1.0f)), d, xs);
   hn::Store(hn::IfThenElseZero(known, y), d, ys);
-  for (int i = 0; i < kLanes; i += kWideLanes) {
-    const V64 wide_x = hn::PromoteTo(D64(), hn::LoadU(Narrow(), xs + i)), wide_y = hn::PromoteTo(D64(), hn::LoadU(Narrow(), ys + i));
-    hn::StoreU(narrowed(of_positive(wide_x, wide_y)), Narrow(), out + i);
+  for (int i = 0; i < kLanes; i += doubles::kWideLanes) {
+    const V64 wide_x = doubles::widened(xs + i), wide_y = doubles::widened(ys + i);
+    hn::StoreU(doubles::narrowed(of_positive(wide_x, wide_y)), Narrow(), out + i);
   }
   const V square = hn::Mul(x, x);
   const auto is = [&](float whole) HWY_ATTR { return hn::Eq(y, hn::Set(d, whole)); };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/kernels/integer/row_parts.h"
 #include "src/kernels/reference/pool_window.h"
 #include "src/kernels/reference/walk.h"
 #include "src/kernels/weighted/blocks.h"
@@ -16,20 +17,6 @@ using weighted::thread_count;
 /// No gaps between a row's pixels: its values follow each other.
 bool closed_rows(const RowView& view) noexcept {
   return view.pixels == 1 || view.pixel_pitch == view.channels * static_cast<std::int64_t>(size_of(view.dtype));
-}
-
-/// Values that are shared among threads at the least.
-constexpr std::int64_t kLeastShare = 4096;
-
-/// Calls body(rows) for parts of the step's rows, on the pool if that pays.
-template <class Body>
-void for_row_parts(const KernelCall& call, const Body& body) noexcept {
-  const RowView& out = call.outputs[0].view;
-  const std::int64_t values = call.rows.size() * out.pixels * out.channels;
-  const std::int64_t parts = std::clamp<std::int64_t>(std::min(values / kLeastShare, call.rows.size()), 1, 4 * thread_count(call));
-  const RowRange rows = call.rows;
-  if (thread_count(call) == 1) return body(rows);
-  for_each_unit(call, parts, [&](std::int64_t part, int) noexcept { body(even_part(rows, part, parts)); });
 }
 
 /// Calls run(in, out, n) for runs of values that follow each other in both views, which hold the same pixels.

@@ -19,13 +19,11 @@ using weighted::Strips;
 using weighted::UnitGrid;
 using weighted::UnitPlace;
 
-constexpr std::int64_t kStripWord = 4;  // bytes of what strips are counted in
-
 std::int64_t taps_of(const IntegerConvolutionParameters& conv) noexcept { return conv.window.taps() * conv.group_depth(); }
 std::int64_t pixel_bytes(const IntegerConvolutionParameters& conv) noexcept { return conv.group_depth() * kWidestLanes; }
 
 StripPlan plan_of(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  return plan_strips(conv.window, pixel_bytes(conv) / kStripWord, extent, ceil_div(extent.channels.size(), kWidestLanes));
+  return plan_strips(conv.window, pixel_bytes(conv) / kWord, extent, ceil_div(extent.channels.size(), kWidestLanes));
 }
 
 /// The inputs of `groups` whole groups of so many outputs as `Repeated` has bytes, of `pixels` pixels that lie `step` bytes apart.

@@ -65,11 +65,6 @@ bool resizes(const Graph& graph, const Node& node) noexcept {
   return node.as<model::ResizeAttributes>().mode == ResizeMode::kNearest || graph.tensor(node.outputs[0]).shape.rank() == 4;
 }
 
-std::uint32_t none_in_place(const Graph&, const Node&) noexcept { return 0; }
-std::uint32_t residual_in_place(const Graph&, const Node& node) noexcept {
-  return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
-}
-
 // ---- the generic kernels
 
 using Fits = bool (*)(const Graph&, const Node&) noexcept;

@@ -9,6 +9,8 @@
 
 namespace sluice::kernels::integer {
 
+inline constexpr std::int64_t kWord = 4;  // bytes of what strips are counted in
+
 /// Fills the part of a strip that holds `area`, in pixels of `bytes` and rows of `row_bytes`; what lies outside the image becomes `zero`.
 /// `copy(from, step, pixels, to)` writes pixels that lie `step` bytes apart, the first at channel 0 of `from`.
 template <class Copy>

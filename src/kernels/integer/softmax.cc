@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/kernels/integer/rounding.h"
+#include "src/kernels/integer/row_parts.h"
 #include "src/kernels/reference/walk.h"
 #include "src/kernels/weighted/blocks.h"
 
@@ -11,14 +12,9 @@ namespace {
 
 using operators::IntegerSoftmaxParameters;
 using weighted::even_part;
-using weighted::for_each_unit;
-using weighted::thread_count;
-
 constexpr int kValues = 256;
 /// The sum of a line is a chain of additions, each of which waits for the one before: so many lines take no longer than one.
 constexpr std::int64_t kLines = 4;
-/// Values that are shared among threads at the least.
-constexpr std::int64_t kLeastValues = 4096;
 /// Longer lines are looked up in a table of results.
 constexpr std::int64_t kFewValues = 48;
 
@@ -80,10 +76,7 @@ void run_softmax_step(const KernelCall& call, const TileTable& table) noexcept {
   const auto& p = call.parameters<IntegerSoftmaxParameters>();
   const auto* exponentials = reinterpret_cast<const float*>(call.weights[0].data);
   const RowView &in = call.inputs[0].view, &out = call.outputs[0].view;
-  const std::int64_t values = call.rows.size() * out.pixels * out.channels;
-  const std::int64_t parts = std::clamp<std::int64_t>(std::min(values / kLeastValues, call.rows.size()), 1, 4 * thread_count(call));
-  for_each_unit(call, parts, [&](std::int64_t part, int) noexcept {
-    const RowRange rows = even_part(call.rows, part, parts);
+  for_row_parts(call, [&](RowRange rows) noexcept {
     Lines lines;
     for (std::int64_t row = rows.begin; row < rows.end; ++row)
       for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {

@@ -11,8 +11,6 @@ namespace {
 
 using namespace weighted;
 
-constexpr std::int64_t kWord = 4;
-
 /// The same convolution over words, as far as cutting steps of it goes.
 ConvolutionParameters in_words(const IntegerConvolutionParameters& conv, const StepExtent& extent) noexcept {
   ConvolutionParameters words;

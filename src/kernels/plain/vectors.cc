@@ -11,6 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/plain/vectors.cc"
 #include "hwy/foreach_target.h"
+#include "src/kernels/elementwise/doubles-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,6 +20,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 namespace lanes = kernels::HWY_NAMESPACE::lanes;
+namespace doubles = kernels::HWY_NAMESPACE::doubles;
 
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
@@ -26,22 +28,12 @@ using DI = hn::RebindToSigned<D>;
 using VI = hn::Vec<DI>;
 inline constexpr std::int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
 
-// Doubles: as many lanes as one vector has, and floats of half the width beside them.
-using D64 = hn::CappedTag<double, 8>;
-using V64 = hn::Vec<D64>;
-using Narrow = hn::Rebind<float, D64>;
-inline constexpr std::int64_t kWideLanes = HWY_LANES(double) < 8 ? HWY_LANES(double) : 8;
-
-HWY_INLINE V64 widened(const float* x) { return hn::PromoteTo(D64(), hn::LoadU(Narrow(), x)); }
-
-/// Highway's one-lane target makes infinities finite.
-HWY_INLINE hn::Vec<Narrow> narrowed(V64 x) {
-#if HWY_TARGET == HWY_SCALAR
-  return hn::Vec<Narrow>(static_cast<float>(hn::GetLane(x)));
-#else
-  return hn::DemoteTo(Narrow(), x);
-#endif
-}
+using doubles::D64;
+using doubles::kWideLanes;
+using doubles::Narrow;
+using doubles::narrowed;
+using doubles::V64;
+using doubles::widened;
 
 // ---- Sums
 

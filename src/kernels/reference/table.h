@@ -54,12 +54,6 @@ inline bool quantised_table(const model::Graph& graph, const model::Node& node) 
   return is_narrow(graph.weight(node.weights[0]).panel_layout);
 }
 
-inline std::uint32_t none_in_place(const model::Graph&, const model::Node&) noexcept { return 0; }
-/// A residual of a convolution or dense layer is read where the output is written; no other input is.
-inline std::uint32_t residual_in_place(const model::Graph&, const model::Node& node) noexcept {
-  return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
-}
-
 inline std::uint32_t first_in_place(const model::Graph&, const model::Node&) noexcept { return 1; }
 
 /// Looking for the next of so many indices, once a piece, takes no longer than reading it.

@@ -49,10 +49,6 @@ bool pointwise_fits(const Graph& graph, const Node& node) noexcept {
   return form_fits<kForm>(graph, node) && weighted::reads_in_place(convolution_parameters(graph, node));
 }
 
-std::uint32_t sparse_residual_input(const Graph&, const Node& node) noexcept {
-  return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
-}
-
 CostFeatures cost_of(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
   const operators::WeightedParameters weighted =
       node.op == OpKind::kDense ? dense_parameters(graph, node).weighted : convolution_parameters(graph, node).weighted;
@@ -75,7 +71,7 @@ constexpr KernelDescriptor describe(const DescribedSparse& what, bool (*supports
           .slices_channels = true,
           .slices_rows = true,
           .cuts_sums = what.cuts_sums,
-          .in_place_inputs = sparse_residual_input,
+          .in_place_inputs = residual_in_place,
           .resolve = if_built<kId, resolve_as<kParameters, kEntry>>(),
           .parameter_bytes = kParameterBytes<kParameters>,
           .workspace = workspace_of<kWorkspace>,

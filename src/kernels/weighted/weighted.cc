@@ -81,9 +81,6 @@ bool takes_winograd(const operators::ConvolutionParameters& conv) noexcept {
          w.dilation_w == 1;
 }
 
-std::uint32_t residual_input(const Graph&, const Node& node) noexcept {
-  return node.epilogue.has_residual ? 1u << (node.inputs.size() - 1) : 0u;
-}
 std::uint32_t first_input(const Graph&, const Node&) noexcept { return 1; }
 
 // ---- what they cost
@@ -125,7 +122,7 @@ constexpr KernelDescriptor kernel(const Described& what, Fits supports) noexcept
           .supports = supports,
           .slices_channels = true,
           .slices_rows = true,
-          .in_place_inputs = residual_input,
+          .in_place_inputs = residual_in_place,
           .resolve = if_built<kId, resolve_as<kParameters, entry_for<kRun, kTable>>>(),
           .parameter_bytes = kParameterBytes<kParameters>,
           .cost = weighted_cost<kParameters>};

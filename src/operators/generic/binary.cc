@@ -7,19 +7,12 @@
 namespace sluice::operators::generic {
 namespace {
 
-/// The types of elements that a function takes, and whether its result is a truth.
-struct Takes {
-  bool reals = false, integers = false, bools = false, to_bool = false;
-};
-
-constexpr Takes kNumbers{true, true}, kWhole{false, true}, kTruths{false, false, true, true};
+constexpr Takes kTruths{false, false, true, true};
 
 constexpr Takes kOrdered{true, true, false, true}, kComparable{true, true, true, true};
 
 /// Also takes u64, if the kernels have it: is_integer leaves it out.
 constexpr bool is_whole(DType dtype) noexcept { return is_integer(dtype) || dtype == DType::kU64; }
-
-const Takes& taken_by(const PlainNode& node) noexcept { return *static_cast<const Takes*>(node.op().detail); }
 
 PlainRefusal infer_binary(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0) || !node.has(1)) return kMissingInput;

@@ -8,6 +8,13 @@
 
 namespace sluice::operators::generic {
 
+/// The types of elements that a function of one or two values takes, and whether its result is a truth: what `detail` of its line points at.
+struct Takes {
+  bool reals = false, integers = false, bools = false, to_bool = false;
+};
+inline constexpr Takes kNumbers{.reals = true, .integers = true}, kWhole{.integers = true};
+inline const Takes& taken_by(const PlainNode& node) noexcept { return *static_cast<const Takes*>(node.op().detail); }
+
 std::span<const PlainOperator> unary_operators() noexcept;      // unary.cc        1-99
 std::span<const PlainOperator> binary_operators() noexcept;     // binary.cc       100-149
 std::span<const PlainOperator> cast_operators() noexcept;       // cast.cc         150-169

@@ -5,18 +5,12 @@
 namespace sluice::operators::generic {
 namespace {
 
-/// The types of elements that a function takes, and whether its result is a truth.
-struct TakesOne {
-  bool reals = false, integers = false, to_bool = false;
-};
-
-constexpr TakesOne kReals{true, false}, kClass{true, false, true}, kNumber{true, true}, kInteger{false, true}, kTruth{false, true, true};
-
-const TakesOne& taken_by_unary(const PlainNode& node) noexcept { return *static_cast<const TakesOne*>(node.op().detail); }
+// Of one value a truth is a whole number.
+constexpr Takes kReals{.reals = true}, kClass{.reals = true, .to_bool = true}, kTruth{.integers = true, .to_bool = true};
 
 PlainRefusal infer_unary(const PlainNode& node, PlainTensor& out) noexcept {
   if (!node.has(0)) return kMissingInput;
-  const TakesOne& takes = taken_by_unary(node);
+  const Takes& takes = taken_by(node);
   const PlainTensor& x = node.in(0);
   const bool whole = is_integer(x.dtype) || x.dtype == DType::kBool;
   if (!(is_f32(x.dtype) && takes.reals) && !(whole && takes.integers)) return kWrongType;
@@ -30,18 +24,17 @@ PlainRefusal infer_identity(const PlainNode& node, PlainTensor& out) noexcept {
   return nullptr;
 }
 
-constexpr PlainOperator unary(std::uint16_t number, std::string_view name, const TakesOne& takes,
-                              std::string_view arguments = "") noexcept {
+constexpr PlainOperator unary(std::uint16_t number, std::string_view name, const Takes& takes, std::string_view arguments = "") noexcept {
   return {number, name, arguments, infer_unary, &takes};
 }
 
 constexpr PlainOperator kUnaryOperators[] = {
-    unary(1, "Abs", kNumber),
-    unary(2, "Neg", kNumber),
-    unary(3, "Sign", kNumber),
-    unary(4, "Relu", kNumber),
+    unary(1, "Abs", kNumbers),
+    unary(2, "Neg", kNumbers),
+    unary(3, "Sign", kNumbers),
+    unary(4, "Relu", kNumbers),
     unary(5, "Not", kTruth),
-    unary(6, "BitwiseNot", kInteger),
+    unary(6, "BitwiseNot", kWhole),
     unary(7, "IsNaN", kClass),
     unary(8, "IsInf", kClass, "detect_negative:r=1 detect_positive:r=1"),
     unary(9, "Acos", kReals),
