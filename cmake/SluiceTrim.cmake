@@ -13,7 +13,7 @@
 #
 # Such a build is a device's: importer and tests need every operator, and are not built.
 set(SLUICE_TRIM "" CACHE FILEPATH "A list of `sluice trim`: build what its models need, and nothing else")
-set(SLUICE_TRIM_ISA "" CACHE STRING "Kernels for one instruction set alone: scalar, neon, avx2 or avx512 (default: all)")
+set(SLUICE_TRIM_ISA "" CACHE STRING "Kernels for one instruction set alone: scalar, neon, avx2, avx512, or native: the best of this machine (default: all)")
 
 if(SLUICE_TRIM)
   get_filename_component(SLUICE_TRIM "${SLUICE_TRIM}" ABSOLUTE BASE_DIR "${CMAKE_BINARY_DIR}")
@@ -84,13 +84,48 @@ if(SLUICE_TRIM)
   message(STATUS "Trimmed to ${SLUICE_TRIM}: no importer, no tests")
 endif()
 
+# The instruction set of the machine that compiles; what each needs is what best_isa() of src/core/cpu.cc asks for.
+function(sluice_native_isa result)
+  execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE macros ERROR_QUIET)
+  set(isa scalar)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    set(isa neon)
+  elseif(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__")
+    set(isa avx512)
+    foreach(part F VL BW DQ CD)
+      if(NOT macros MATCHES "__AVX512${part}__")
+        set(isa avx2)
+      endif()
+    endforeach()
+  endif()
+  set(${result} ${isa} PARENT_SCOPE)
+endfunction()
+
 if(SLUICE_TRIM_ISA)
-  if(NOT SLUICE_TRIM_ISA MATCHES "^(scalar|neon|avx2|avx512)$")
-    message(FATAL_ERROR "SLUICE_TRIM_ISA=${SLUICE_TRIM_ISA}: is scalar, neon, avx2 or avx512")
+  if(NOT SLUICE_TRIM_ISA MATCHES "^(scalar|neon|avx2|avx512|native)$")
+    message(FATAL_ERROR "SLUICE_TRIM_ISA=${SLUICE_TRIM_ISA}: is scalar, neon, avx2, avx512 or native")
+  endif()
+  if(SLUICE_TRIM_ISA STREQUAL native)
+    sluice_native_isa(SLUICE_TRIM_ISA)  # over the cache, in this run of CMake
   endif()
   string(TOUPPER "${SLUICE_TRIM_ISA}" isa)
   add_compile_definitions(SLUICE_ONLY_${isa})
+  message(STATUS "Kernels for ${SLUICE_TRIM_ISA} alone")
 endif()
+
+# sluice_has_isa(RESULT ISA): is there code for it in this build? ISA: neon, avx2 or avx512. The scalar code is always there.
+function(sluice_has_isa result isa)
+  set(has FALSE)
+  if(isa STREQUAL neon AND CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    set(has TRUE)
+  elseif(isa MATCHES "^avx" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(has TRUE)
+  endif()
+  if(SLUICE_TRIM_ISA AND NOT SLUICE_TRIM_ISA STREQUAL isa)
+    set(has FALSE)
+  endif()
+  set(${result} ${has} PARENT_SCOPE)
+endfunction()
 
 # Whatever is small on purpose: each function and table a section of its own, so that the linker can leave it out.
 if(SLUICE_TRIM OR CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")

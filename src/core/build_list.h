@@ -106,6 +106,9 @@ inline constexpr bool kOneIsa = false;
 inline constexpr Isa kOnlyIsa = Isa::kScalar;  // means nothing
 #endif
 
+/// Does this build have code for `isa`?
+constexpr bool has_code_for(Isa isa) noexcept { return !kOneIsa || isa == kOnlyIsa || isa == Isa::kScalar; }
+
 /// Does this CPU have what the kernels of this build need? Always true, unless the build is for one instruction set.
 inline bool runs_here() noexcept {
   const Isa best = best_isa();

@@ -4,8 +4,20 @@
 // is Highway's one-lane target, not the emulated vectors, so that all compilers run the same scalar code.
 #pragma once
 
+// A build for one instruction set has no code for the others.
+#if defined(SLUICE_ONLY_AVX512)
+#define SLUICE_LEFT_OUT_TARGETS HWY_AVX2
+#elif defined(SLUICE_ONLY_AVX2)
+#define SLUICE_LEFT_OUT_TARGETS HWY_AVX3
+#elif defined(SLUICE_ONLY_SCALAR)
+#define SLUICE_LEFT_OUT_TARGETS (HWY_AVX2 | HWY_AVX3)
+#else
+#define SLUICE_LEFT_OUT_TARGETS 0
+#endif
+
 #define HWY_COMPILE_ALL_ATTAINABLE
 #define HWY_BROKEN_EMU128 1
 // SSE has no fused multiply-add; arrays of SVE vectors do not compile; AVX3_DL adds nothing for floats.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | HWY_PPC8)
+#define HWY_DISABLED_TARGETS                                                                                                             \
+  (SLUICE_LEFT_OUT_TARGETS | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_WASM | \
+   HWY_PPC8)

@@ -10,12 +10,6 @@
 #include "tests/core/temporary_files.h"
 
 namespace sluice {
-namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-}  // namespace
-
 TEST_CASE("an atomic file appears whole, or not at all") {
   const TemporaryDirectory directory;
   const std::string path = directory.file("f");

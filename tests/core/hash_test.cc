@@ -3,13 +3,9 @@
 #include <catch2/catch.hpp>
 #include <string_view>
 
+#include "tests/core/temporary_files.h"
+
 namespace sluice {
-namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-}  // namespace
-
 TEST_CASE("the hash is XXH3-64 with seed 0, as files have it") {
   CHECK(xxh3_64({}) == 0x2d06800538d394c2u);
   CHECK(Xxh3().digest() == 0x2d06800538d394c2u);

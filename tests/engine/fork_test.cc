@@ -14,8 +14,8 @@
 namespace sluice {
 namespace {
 
-struct Fixture {
-  Fixture() : toy(toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 512, 10}})) {
+struct ForkFixture {
+  ForkFixture() : toy(toy::make_toy_model({.rows = 2, .widths = {64, 512, 384, 512, 10}})) {
     REQUIRE(toy::write_toy_file(toy, path.str()));
     auto opened = Model::open(path.str());
     REQUIRE(opened);
@@ -33,7 +33,7 @@ struct Fixture {
 };
 
 /// What a child finds of the parent's session: 0, or the number of what is not as it should be.
-int attempts_of_child(const Fixture& fixture, std::unique_ptr<Session> session) {
+int attempts_of_child(const ForkFixture& fixture, std::unique_ptr<Session> session) {
   const auto refused = [](const Status& status) { return !status && status.error().code == ErrorCode::kInvalidArgument; };
   std::vector<float> output(fixture.toy.expected.size());
   if (!refused(session->set_input(0, DType::kF32, std::as_bytes(std::span(fixture.toy.input))))) return 1;
@@ -56,7 +56,7 @@ int status_of(pid_t child) {
 }
 
 /// Forks; the child tries, and is ended where it hangs.
-int fork_and_try(const Fixture& fixture, std::unique_ptr<Session>& session) {
+int fork_and_try(const ForkFixture& fixture, std::unique_ptr<Session>& session) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
@@ -68,7 +68,7 @@ int fork_and_try(const Fixture& fixture, std::unique_ptr<Session>& session) {
 }  // namespace
 
 TEST_CASE("a forked child is refused its parent's session, ends it without harm, and makes its own") {
-  const Fixture fixture;
+  const ForkFixture fixture;
   for (const bool repeat : {false, true}) {
     auto session = Session::create(fixture.model, {.threads = 2, .repeat = repeat});
     REQUIRE(session);
@@ -79,7 +79,7 @@ TEST_CASE("a forked child is refused its parent's session, ends it without harm,
 }
 
 TEST_CASE("a child that was forked in the middle of a run ends the session, too") {
-  const Fixture fixture;
+  const ForkFixture fixture;
   auto session = Session::create(fixture.model, {.threads = 2});
   REQUIRE(session);
   std::atomic<bool> stop{false};
@@ -110,7 +110,7 @@ TEST_CASE("a child that was forked in the middle of a run ends the session, too"
 }
 
 TEST_CASE("sessions of a shared arena are the parent's, and so is the arena") {
-  const Fixture fixture;
+  const ForkFixture fixture;
   auto arena = SharedArena::create({.threads = 2});
   REQUIRE(arena);
   auto session = Session::create(fixture.model, {.arena = *arena});

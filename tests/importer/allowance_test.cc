@@ -22,14 +22,14 @@ using namespace sluice::test;
 namespace {
 
 /// What a child found when it converted a file with little memory left.
-struct Outcome {
+struct LimitedOutcome {
   int code = 0;            // 0: converted; else 1 + its ErrorCode
   std::int64_t bytes = 0;  // of the model file
   bool names_option = false;
 };
 
 /// Converts in a child whose data may grow by `room` and no more.
-Outcome convert_within(const std::string& onnx, std::uint64_t room, std::optional<Bytes> max_constants = {}) {
+LimitedOutcome convert_within(const std::string& onnx, std::uint64_t room, std::optional<Bytes> max_constants = {}) {
   const TemporaryFolder folder;
   const std::string from = folder.path("m.onnx"), to = folder.path("m.sluice");
   write_file(from, onnx);
@@ -46,7 +46,7 @@ Outcome convert_within(const std::string& onnx, std::uint64_t room, std::optiona
     ConvertOptions options;
     options.max_constants = max_constants;
     ConvertReport report;
-    Outcome outcome;
+    LimitedOutcome outcome;
     if (const Status converted = convert(from, to, options, report); !converted)
       outcome.code = 1 + static_cast<int>(converted.error().code);
     for (const Problem& problem : report.problems)
@@ -55,7 +55,7 @@ Outcome convert_within(const std::string& onnx, std::uint64_t room, std::optiona
     if (::stat(to.c_str(), &made) == 0) outcome.bytes = made.st_size;
     ::_exit(::write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
   }
-  Outcome outcome;
+  LimitedOutcome outcome;
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   INFO("status " << status);
@@ -305,7 +305,7 @@ TEST_CASE("whatever a file of a KiB asks for, convert takes little memory and wr
     const std::string file = file_of(bomb);
     INFO(bomb.name << ", " << file.size() << " bytes");
     CHECK(file.size() <= kSmallFile.count());
-    const Outcome outcome = convert_within(file, 10u << 20);
+    const LimitedOutcome outcome = convert_within(file, 10u << 20);
     INFO("code " << outcome.code << ", " << outcome.bytes << " bytes written, option named: " << outcome.names_option);
     CHECK(outcome.bytes <= 4 << 20);
     const int unsupported = 1 + static_cast<int>(ErrorCode::kUnsupported), malformed = 1 + static_cast<int>(ErrorCode::kInvalidModel);
@@ -317,10 +317,10 @@ TEST_CASE("a refusal says how much, and names the option that allows more") {
   OnnxBuilder b;
   b.input("x", {1, 4}).output("y");
   fill(b, "f", {4, 1 << 20}).node("MatMul", {"x", "f"}, {"y"});
-  const Outcome refused = convert_within(b.bytes(), 10u << 20);
+  const LimitedOutcome refused = convert_within(b.bytes(), 10u << 20);
   CHECK(refused.code == 1 + static_cast<int>(ErrorCode::kUnsupported));
   CHECK(refused.names_option);
-  const Outcome allowed = convert_within(b.bytes(), 10u << 20, Bytes(std::uint64_t{20} << 20));
+  const LimitedOutcome allowed = convert_within(b.bytes(), 10u << 20, Bytes(std::uint64_t{20} << 20));
   CHECK(allowed.code == 0);
   CHECK(allowed.bytes > 16 << 20);
 }

@@ -47,7 +47,7 @@ inline Lowered rewritten(const OnnxBuilder& builder, bool fuse = true) {
 }
 
 /// The operators of a Draft, in order: "conv pool dense".
-inline std::string operators(const importer::Draft& draft) {
+inline std::string operators_of(const importer::Draft& draft) {
   std::string text;
   for (const importer::DraftNode& node : draft.nodes) {
     if (!text.empty()) text += ' ';

@@ -16,7 +16,7 @@ TEST_CASE("a convolution's input and output are NHWC through their ports, withou
   OnnxBuilder b;
   b.input("x", {1, 3, 8, 6}).weight("w", {4, 3, 3, 3}).node("Conv", {"x", "w"}, {"y"}, {kSame}).output("y");
   const Lowered result = rewritten(b);
-  CHECK(operators(result.draft) == "conv");
+  CHECK(operators_of(result.draft) == "conv");
   CHECK(physical_shape(result.draft, result.draft.inputs[0].value) == Shape{1, 8, 6, 3});
   CHECK(physical_shape(result.draft, result.draft.outputs[0].value) == Shape{1, 8, 6, 4});
 }
@@ -27,7 +27,7 @@ TEST_CASE("a flattened feature map reaches a dense layer in its own order, and t
   b.node("Conv", {"x", "w"}, {"c"}, {kSame}).node("Flatten", {"c"}, {"f"}).node("Dropout", {"f"}, {"o"});
   b.node("Gemm", {"o", "d"}, {"y"}, {attribute("transB", std::int64_t{1})}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "conv reshape dense");
+  REQUIRE(operators_of(result.draft) == "conv reshape dense");
   CHECK(result.draft.nodes[2].panels->k_inner == 8);
   CHECK(result.draft.nodes[2].panels->k_inner_stride == 20);
 }
@@ -36,7 +36,7 @@ TEST_CASE("a flattened feature map that is an output keeps ONNX's order") {
   OnnxBuilder b;
   b.input("x", {1, 3, 4, 5}).weight("w", {8, 3, 3, 3});
   b.node("Conv", {"x", "w"}, {"c"}, {kSame}).node("Flatten", {"c"}, {"y"}).output("y");
-  CHECK(operators(rewritten(b).draft) == "conv transpose reshape");
+  CHECK(operators_of(rewritten(b).draft) == "conv transpose reshape");
 }
 
 TEST_CASE("global pools flatten without a move") {
@@ -44,7 +44,7 @@ TEST_CASE("global pools flatten without a move") {
   b.input("x", {1, 8, 4, 5}).weight("d", {8, 10}).node("GlobalAveragePool", {"x"}, {"p"}).node("Flatten", {"p"}, {"f"});
   b.node("MatMul", {"f", "d"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  CHECK(operators(result.draft) == "pool reshape dense");
+  CHECK(operators_of(result.draft) == "pool reshape dense");
   CHECK(result.draft.nodes[2].panels->k_inner_stride == 0);
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("transposes round NHWC models cancel") {
   b.node("Transpose", {"x"}, {"t"}, {attribute("perm", Ints{0, 3, 1, 2})}).node("Conv", {"t", "w"}, {"c"}, {kSame});
   b.node("Transpose", {"c"}, {"y"}, {attribute("perm", Ints{0, 2, 3, 1})}).output("y");
   const Lowered result = rewritten(b);
-  CHECK(operators(result.draft) == "conv");
+  CHECK(operators_of(result.draft) == "conv");
   const Value& out = result.draft.value(result.draft.outputs[0].value);
   CHECK(out.shape == Shape{1, 8, 6, 4});
   CHECK(equal(out.layout, kIdentityPerm, 4));
@@ -71,7 +71,7 @@ TEST_CASE("axes follow the order: concat, softmax over channels, slice, pad, res
   b.node("Slice", {"k", "start", "end", "axis"}, {"s"}).node("Pad", {"s", "pads"}, {"p"}).node("Resize", {"p", "", "scales"}, {"r"});
   b.node("Softmax", {"r"}, {"y"}, {attribute("axis", std::int64_t{1})}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "conv concat slice pad resize softmax");
+  REQUIRE(operators_of(result.draft) == "conv concat slice pad resize softmax");
   CHECK(std::get<model::AxisAttributes>(result.draft.nodes[1].attributes).axis == 3);
   CHECK(std::get<model::SliceAttributes>(result.draft.nodes[2].attributes).start[3] == 1);
   CHECK(std::get<model::PadAttributes>(result.draft.nodes[3].attributes).before[2] == 1);
@@ -84,7 +84,7 @@ TEST_CASE("a constant of lower rank broadcasts in the new order") {
   b.input("x", {1, 4, 6, 8}).weight("w", {4, 4, 1, 1}).weight("row", {8}).node("Conv", {"x", "w"}, {"c"}).node("Tanh", {"c"}, {"t"});
   b.node("Mul", {"t", "row"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "conv binary");
+  REQUIRE(operators_of(result.draft) == "conv binary");
   CHECK(physical_shape(result.draft, result.draft.nodes[1].inputs[1]) == Shape{1, 1, 8, 1});
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("an operand of fewer axes gets all of an image's, unless it is a singl
   b.input("x", {1, 4, 6, 8}).weight("gain", {4, 1, 1}).weight("mask", {6, 8}).weight("row", {8});
   b.node("Mul", {"x", "gain"}, {"a"}).node("Add", {"a", "mask"}, {"m"}).node("Sub", {"m", "row"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "binary binary binary");
+  REQUIRE(operators_of(result.draft) == "binary binary binary");
   CHECK(physical_shape(result.draft, result.draft.nodes[0].inputs[1]) == Shape{1, 4, 1, 1});
   CHECK(physical_shape(result.draft, result.draft.nodes[1].inputs[1]) == Shape{1, 1, 6, 8});
   CHECK(physical_shape(result.draft, result.draft.nodes[2].inputs[1]) == Shape{8});
@@ -109,7 +109,7 @@ TEST_CASE("a channel shuffle moves bytes once") {
       .node("Reshape", {"c", "split"}, {"s"})
       .node("Transpose", {"s"}, {"t"}, {attribute("perm", Ints{0, 2, 1, 3, 4})});
   b.node("Reshape", {"t", "join"}, {"j"}).node("Conv", {"j", "w"}, {"y"}).output("y");
-  CHECK(operators(rewritten(b).draft) == "conv reshape transpose reshape conv");
+  CHECK(operators_of(rewritten(b).draft) == "conv reshape transpose reshape conv");
 }
 
 TEST_CASE("reshapes translate orders of axes where the bytes can stay") {

@@ -54,7 +54,7 @@ TEST_CASE("transposed convolutions: output_padding, output_shape, groups") {
 TEST_CASE("convolutions of other ranks are refused, or left to the long tail") {
   for (const char* op : {"Conv", "ConvTranspose"}) {
     CHECK(conv({2, 3}, {3, 3}, {}, op).problems.size() == 1);
-    CHECK(operators(conv({1, 3, 4, 4, 4}, {3, 3, 2, 2, 2}, {}, op).draft) == "plain");
+    CHECK(operators_of(conv({1, 3, 4, 4, 4}, {3, 3, 2, 2, 2}, {}, op).draft) == "plain");
   }
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("shape arithmetic is folded: flattening by Shape, Gather, Unsqueeze, C
   b.node("Concat", {"n1", "minus"}, {"to"}, {attribute("axis", std::int64_t{0})}).node("Reshape", {"x", "to"}, {"y"}).output("y");
   const Lowered result = lowered(b);
   REQUIRE(result.problems.empty());
-  CHECK(operators(result.draft) == "reshape");
+  CHECK(operators_of(result.draft) == "reshape");
   CHECK(result.draft.value(result.draft.outputs[0].value).shape == Shape{2, 60});
 }
 
@@ -135,16 +135,16 @@ TEST_CASE("all problems of a file are reported, each once, with node and operato
 
 TEST_CASE("softmax before opset 13 runs over all axes from its own on") {
   const Lowered old = lowered(OnnxBuilder(11).input("x", {2, 3, 4}).node("Softmax", {"x"}, {"y"}).output("y"));
-  CHECK(operators(old.draft) == "reshape softmax reshape");
+  CHECK(operators_of(old.draft) == "reshape softmax reshape");
   const Lowered now = lowered(OnnxBuilder(13).input("x", {2, 3, 4}).node("Softmax", {"x"}, {"y"}).output("y"));
-  CHECK(operators(now.draft) == "softmax");
+  CHECK(operators_of(now.draft) == "softmax");
   CHECK(now.draft.nodes[0].axis == 2);
 }
 
 TEST_CASE("nodes may stand in any order") {
   OnnxBuilder b;
   b.input("x", {1, 4}).node("Tanh", {"a"}, {"y"}).node("Relu", {"x"}, {"a"}).output("y");
-  CHECK(operators(lowered(b).draft) == "unary unary");
+  CHECK(operators_of(lowered(b).draft) == "unary unary");
 }
 
 TEST_CASE("a weight filled by ConstantOfShape stays one value") {

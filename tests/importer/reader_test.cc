@@ -16,13 +16,13 @@ using namespace sluice::test;
 
 namespace {
 
-struct Outcome {
+struct ReadOutcome {
   bool converted = false;
   ErrorCode code = ErrorCode::kInternal;
   std::vector<Problem> problems;
 };
 
-Outcome convert_bytes(const std::string& bytes, const TemporaryFolder& folder) {
+ReadOutcome convert_bytes(const std::string& bytes, const TemporaryFolder& folder) {
   const std::string path = folder.path("bad.onnx");
   write_file(path, bytes);
   ConvertReport report;
@@ -408,7 +408,7 @@ TEST_CASE("each malformed file is refused with words, and leaves nothing behind"
   const TemporaryFolder folder;
   for (const auto& [name, make] : malformed()) {
     INFO(name);
-    const Outcome outcome = convert_bytes(make().bytes(), folder);
+    const ReadOutcome outcome = convert_bytes(make().bytes(), folder);
     CHECK_FALSE(outcome.converted);
     CHECK((outcome.code == ErrorCode::kInvalidModel || outcome.code == ErrorCode::kUnsupported ||
            outcome.code == ErrorCode::kInvalidArgument));
@@ -424,7 +424,7 @@ TEST_CASE("a file that names only another domain's operator set is refused for t
     return OnnxBuilder(1).domain(domain).input("x", {1, 4}).node("Relu", {"x"}, {"y"}).output("y").bytes();
   };
   CHECK(convert_bytes(file("ai.onnx"), folder).converted);
-  const Outcome outcome = convert_bytes(file("com.example"), folder);
+  const ReadOutcome outcome = convert_bytes(file("com.example"), folder);
   CHECK_FALSE(outcome.converted);
   CHECK(outcome.code == ErrorCode::kUnsupported);
   REQUIRE_FALSE(outcome.problems.empty());
@@ -436,7 +436,7 @@ TEST_CASE("a file cut anywhere is refused or still says something sound") {
   const std::string whole = conv({4, 4, 3, 3}, {attribute("pads", Ints{1, 1, 1, 1})}).bytes();
   REQUIRE(convert_bytes(whole, folder).converted);
   for (std::size_t size = 0; size + 1 < whole.size(); size += 3) {
-    const Outcome outcome = convert_bytes(whole.substr(0, size), folder);
+    const ReadOutcome outcome = convert_bytes(whole.substr(0, size), folder);
     INFO(size);
     // Only the operator sets stand behind the graph.
     CHECK_FALSE(outcome.converted);
@@ -449,7 +449,7 @@ TEST_CASE("flipped bits never do harm") {
   for (std::size_t bit = 0; bit < whole.size() * 8; bit += 5) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    const Outcome outcome = convert_bytes(flipped, folder);
+    const ReadOutcome outcome = convert_bytes(flipped, folder);
     if (!outcome.converted) CHECK(outcome.code != ErrorCode::kInternal);
   }
 }
@@ -463,7 +463,7 @@ TEST_CASE("a million nodes are refused before they are many") {
   std::string bytes;
   protozero::pbf_writer model(bytes);
   model.add_message(7, graph);
-  const Outcome outcome = convert_bytes(bytes, folder);
+  const ReadOutcome outcome = convert_bytes(bytes, folder);
   CHECK_FALSE(outcome.converted);
   CHECK(outcome.problems[0].message.find("nodes") != std::string::npos);
 }

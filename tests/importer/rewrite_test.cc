@@ -33,7 +33,7 @@ TEST_CASE("batch-norm moves into the convolution, its bias and its scale") {
   add_batch_norm(b, "c", "n", 4);
   b.node("Relu", {"n"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "conv");
+  REQUIRE(operators_of(result.draft) == "conv");
   const DraftNode& node = result.draft.nodes[0];
   CHECK(node.epilogue.activation.function == Function::kRelu);
   REQUIRE(node.epilogue.has_bias);
@@ -42,7 +42,7 @@ TEST_CASE("batch-norm moves into the convolution, its bias and its scale") {
     CHECK(node.panels->scale[i] == Approx(scale[i] * 2));
     CHECK(node.bias[i] == Approx(shift[i] - mean[i] * scale[i] * 2));
   }
-  CHECK(operators(rewritten(b, false).draft) == "conv affine unary");
+  CHECK(operators_of(rewritten(b, false).draft) == "conv affine unary");
 }
 
 TEST_CASE("batch-norm that no convolution takes stays, with its activation") {
@@ -51,7 +51,7 @@ TEST_CASE("batch-norm that no convolution takes stays, with its activation") {
   add_batch_norm(b, "x", "n", 4);
   b.node("Relu", {"n"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  CHECK(operators(result.draft) == "affine");
+  CHECK(operators_of(result.draft) == "affine");
   CHECK(activation_of(result.draft).function == Function::kRelu);
 }
 
@@ -59,17 +59,17 @@ TEST_CASE("additions and products by constants per channel are bias and scale") 
   OnnxBuilder b = conv_builder();
   b.weight("k", {1, 4, 1, 1}).weight("m", {4, 1, 1}).node("Add", {"k", "c"}, {"d"}).node("Mul", {"d", "m"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "conv");
+  REQUIRE(operators_of(result.draft) == "conv");
   CHECK(result.draft.nodes[0].bias[1] == Approx(ramp(4)[1] * ramp(4)[1]));
   OnnxBuilder full = conv_builder();
   full.weight("k", {1, 4, 6, 6}).node("Add", {"c", "k"}, {"y"}).output("y");
-  CHECK(operators(rewritten(full).draft) == "conv binary");
+  CHECK(operators_of(rewritten(full).draft) == "conv binary");
 }
 
 TEST_CASE("a value that somebody else reads is not folded away") {
   OnnxBuilder b = conv_builder();
   b.node("Relu", {"c"}, {"y"}).output("y").output("c");
-  CHECK(operators(rewritten(b).draft) == "conv unary");
+  CHECK(operators_of(rewritten(b).draft) == "conv unary");
 }
 
 TEST_CASE("a residual addition and its activation join the later convolution") {
@@ -77,7 +77,7 @@ TEST_CASE("a residual addition and its activation join the later convolution") {
   b.weight("v", {4, 4, 3, 3}).node("Relu", {"c"}, {"r"}).node("Conv", {"r", "v"}, {"d"}, {attribute("pads", Ints{1, 1, 1, 1})});
   b.node("Add", {"d", "r"}, {"s"}).node("Relu", {"s"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "conv conv");
+  REQUIRE(operators_of(result.draft) == "conv conv");
   const DraftNode& node = result.draft.nodes[1];
   CHECK(node.epilogue.has_residual);
   CHECK(node.inputs.size() == 2);
@@ -89,14 +89,14 @@ TEST_CASE("a convolution may move behind a later value to take it as residual") 
   OnnxBuilder b = conv_builder();
   b.node("MaxPool", {"x"}, {"p"}, {attribute("kernel_shape", Ints{1, 1})}).node("Add", {"c", "p"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  CHECK(operators(result.draft) == "pool conv");
+  CHECK(operators_of(result.draft) == "pool conv");
   CHECK(result.draft.nodes[1].epilogue.has_residual);
 }
 
 TEST_CASE("an addition that broadcasts is no residual") {
   OnnxBuilder b = conv_builder();
   b.node("GlobalAveragePool", {"x"}, {"p"}).node("Add", {"c", "p"}, {"y"}).output("y");
-  CHECK(operators(rewritten(b).draft) == "conv pool binary");
+  CHECK(operators_of(rewritten(b).draft) == "conv pool binary");
 }
 
 TEST_CASE("activations written out are recognised") {
@@ -105,7 +105,7 @@ TEST_CASE("activations written out are recognised") {
     OnnxBuilder b = conv_builder();
     b.node("Sigmoid", {"c"}, {"s"}).node("Mul", {"s", "c"}, {"y"}).output("y");
     const Lowered result = rewritten(b);
-    CHECK(operators(result.draft) == "conv");
+    CHECK(operators_of(result.draft) == "conv");
     CHECK(activation_of(result.draft).function == Function::kSilu);
   }
   SECTION("x * HardSigmoid(x)") {
@@ -124,7 +124,7 @@ TEST_CASE("activations written out are recognised") {
         b.node("Mul", {"c", "k"}, {"d"}).node("Div", {"d", "six"}, {"y"});
       b.output("y");
       const Lowered result = rewritten(b);
-      CHECK(operators(result.draft) == "conv");
+      CHECK(operators_of(result.draft) == "conv");
       CHECK(activation_of(result.draft).function == Function::kHardSwish);
     }
   }
@@ -138,7 +138,7 @@ TEST_CASE("activations written out are recognised") {
   SECTION("another factor is no such pattern") {
     OnnxBuilder b = conv_builder();
     b.node("Sigmoid", {"c"}, {"s"}).node("Mul", {"s", "x"}, {"y"}).output("y");
-    CHECK(operators(rewritten(b).draft) == "conv binary");
+    CHECK(operators_of(rewritten(b).draft) == "conv binary");
   }
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a zero border becomes padding of the convolution") {
   b.input("x", {1, 4, 6, 6}).weight("w", {4, 4, 3, 3}).initializer(tensor("pads", {8}, Ints{0, 0, 0, 1, 0, 0, 1, 2}));
   b.node("Pad", {"x", "pads"}, {"p"}).node("Conv", {"p", "w"}, {"y"}, {attribute("strides", Ints{2, 2})}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "conv");
+  REQUIRE(operators_of(result.draft) == "conv");
   const auto& window = std::get<model::ConvAttributes>(result.draft.nodes[0].attributes).window;
   CHECK((window.pad_top == 0 && window.pad_left == 1 && window.pad_bottom == 1 && window.pad_right == 2));
   CHECK((window.in_h == 6 && window.in_w == 6));
@@ -158,7 +158,7 @@ TEST_CASE("taps that meet padding alone go, and nothing else of the convolution 
     OnnxBuilder b;
     b.input("x", image).weight("w", kernel).node("Conv", {"x", "w"}, {"y"}, attributes).output("y");
     const Lowered result = rewritten(b);
-    REQUIRE(operators(result.draft) == "conv");
+    REQUIRE(operators_of(result.draft) == "conv");
     const DraftNode& conv = result.draft.nodes[0];
     const auto window = std::get<model::ConvAttributes>(conv.attributes).window;
     CHECK(conv.panels->values.shape == Shape{kernel[0], kernel[1], window.kernel_h, window.kernel_w});
@@ -192,12 +192,12 @@ TEST_CASE("one-dimensional convolutions meet without a reshape between them") {
   add_batch_norm(b, "c", "n", 8);
   b.node("Relu", {"n"}, {"r"}).node("Conv", {"r", "v"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  CHECK(operators(result.draft) == "reshape conv conv reshape");
+  CHECK(operators_of(result.draft) == "reshape conv conv reshape");
   CHECK(result.draft.nodes[1].epilogue.activation.function == Function::kRelu);
 }
 
 TEST_CASE("what nobody reads is dropped") {
   OnnxBuilder b = conv_builder();
   b.node("Tanh", {"c"}, {"unused"}).node("Relu", {"x"}, {"y"}).output("y");
-  CHECK(operators(rewritten(b).draft) == "unary");
+  CHECK(operators_of(rewritten(b).draft) == "unary");
 }

@@ -29,13 +29,13 @@ OnnxBuilder product() {
   return b;
 }
 
-struct Outcome {
+struct SparseOutcome {
   ErrorCode code;     // kInternal: none
   std::string words;  // what was wrong
   std::string file;
 };
 
-Outcome convert_of(const OnnxBuilder& builder) {
+SparseOutcome convert_of(const OnnxBuilder& builder) {
   const TemporaryFolder folder;
   write_file(folder.path("m.onnx"), builder.bytes());
   ConvertReport report;
@@ -45,7 +45,7 @@ Outcome convert_of(const OnnxBuilder& builder) {
   return {ErrorCode::kInternal, "", {std::istreambuf_iterator<char>(file), {}}};
 }
 
-Outcome with_sparse(const Floats& values, const std::string& indices, const Ints& dims = {6, 5}) {
+SparseOutcome with_sparse(const Floats& values, const std::string& indices, const Ints& dims = {6, 5}) {
   OnnxBuilder b = product();
   b.field(15, sparse(tensor("w", {static_cast<std::int64_t>(values.size())}, values), indices, dims));
   return convert_of(b);
@@ -60,7 +60,7 @@ TEST_CASE("a sparse initialiser gives the file that a dense one gives") {
   dense[29] = 0.5f;
   OnnxBuilder b = product();
   b.initializer(tensor("w", {6, 5}, dense));
-  const Outcome want = convert_of(b);
+  const SparseOutcome want = convert_of(b);
   REQUIRE(want.code == ErrorCode::kInternal);
   CHECK(with_sparse({2, -3, 0.5f}, tensor("", {3}, Ints{1, 13, 29})).file == want.file);
   CHECK(with_sparse({2, -3, 0.5f}, tensor("", {3, 2}, Ints{0, 1, 2, 3, 5, 4})).file == want.file);
@@ -101,14 +101,14 @@ TEST_CASE("sparse initialisers that describe no tensor are malformed") {
                 {"nine axes", tensor("", {3}, Ints{1, 13, 29}), {1, 1, 1, 1, 1, 1, 1, 6, 5}}};
   for (const auto& [name, indices, dims] : broken) {
     INFO(name);
-    const Outcome outcome = with_sparse({2, -3, 0.5f}, indices, dims);
+    const SparseOutcome outcome = with_sparse({2, -3, 0.5f}, indices, dims);
     CHECK(outcome.code == ErrorCode::kInvalidModel);
     CHECK_FALSE(outcome.words.empty());
   }
 }
 
 TEST_CASE("a few values do not make a large tensor") {
-  const Outcome outcome = with_sparse({2, -3, 0.5f}, tensor("", {3}, Ints{1, 13, 29}), {6, 1 << 20});
+  const SparseOutcome outcome = with_sparse({2, -3, 0.5f}, tensor("", {3}, Ints{1, 13, 29}), {6, 1 << 20});
   CHECK(outcome.code == ErrorCode::kUnsupported);
   CHECK(outcome.words.find("too large for so few values") != std::string::npos);
 }

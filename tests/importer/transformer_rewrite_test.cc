@@ -37,7 +37,7 @@ TEST_CASE("a layer norm written out becomes one node with its scale and shift") 
   TransformerBuilder t(b);
   b.input("x", {1, 5, 8});
   const Lowered result = rewritten_to(b, t.layer_norm("x", 8, 0.25f));
-  REQUIRE(operators(result.draft) == "layer_norm");
+  REQUIRE(operators_of(result.draft) == "layer_norm");
   const DraftNode& node = last(result.draft);
   CHECK(std::get<model::LayerNormAttributes>(node.attributes).epsilon == 0.25f);
   CHECK(node.scale == ramp(8, 0.1f));
@@ -52,7 +52,7 @@ TEST_CASE("a variance of something else is no layer norm") {
   const std::string difference = t.node("Sub", {"x", t.node("ReduceMean", {"x"}, axes)});
   const std::string variance = t.node("ReduceMean", {t.node("Mul", {"z", "z"})}, axes);
   const std::string root = t.node("Sqrt", {t.node("Add", {variance, t.scalar(1e-5f)})});
-  CHECK(operators(rewritten_to(b, t.node("Div", {difference, root})).draft).find("layer_norm") == std::string::npos);
+  CHECK(operators_of(rewritten_to(b, t.node("Div", {difference, root})).draft).find("layer_norm") == std::string::npos);
 }
 
 TEST_CASE("LayerNormalization over several axes is one over their product") {
@@ -60,7 +60,7 @@ TEST_CASE("LayerNormalization over several axes is one over their product") {
   b.input("x", {2, 3, 4}).weight("scale", {3, 4}).node("LayerNormalization", {"x", "scale"}, {"y"}, {attribute("axis", std::int64_t{1})});
   b.output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "reshape layer_norm reshape");
+  REQUIRE(operators_of(result.draft) == "reshape layer_norm reshape");
   CHECK(result.draft.value(result.draft.nodes[1].output).shape == Shape{2, 12});
   CHECK(result.draft.nodes[1].scale == ramp(12));
 }
@@ -72,7 +72,7 @@ TEST_CASE("gelus in both forms join the dense layer before them") {
     b.input("x", {1, 5, 8});
     const std::string wide = t.dense("x", 8, 16);
     const Lowered result = rewritten_to(b, tangent ? t.gelu_tanh(wide) : t.gelu_erf(wide));
-    REQUIRE(operators(result.draft) == "dense");
+    REQUIRE(operators_of(result.draft) == "dense");
     CHECK(last(result.draft).epilogue.activation.function == (tangent ? Function::kGeluTanh : Function::kGelu));
   }
 }
@@ -86,7 +86,7 @@ TEST_CASE("the cubic of a tangent gelu may be written as a power; another factor
     const std::string tangent = t.node("Tanh", {t.node("Mul", {t.scalar(0.7978845608f), t.node("Add", {"x", cube})})});
     const std::string product = t.node("Mul", {"x", t.node("Add", {t.scalar(1.0f), tangent})});
     const Lowered result = rewritten_to(b, t.node("Mul", {t.scalar(0.5f), product}));
-    CHECK((operators(result.draft) == "unary") == (factor == 0.044715f));
+    CHECK((operators_of(result.draft) == "unary") == (factor == 0.044715f));
   }
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("causal attention of packed queries, keys and values: no transpose, no
   TransformerBuilder t(b);
   b.input("x", {1, 6, 8});
   const Lowered result = rewritten_to(b, t.dense(t.attention("x", 6, 2, 4), 8, 8));
-  REQUIRE(operators(result.draft) == "dense slice slice slice attention dense");
+  REQUIRE(operators_of(result.draft) == "dense slice slice slice attention dense");
   const auto& attributes = std::get<model::AttentionAttributes>(result.draft.nodes[4].attributes);
   CHECK((attributes.heads == 2 && attributes.causal && attributes.scale == 0.5f));
 }
@@ -127,7 +127,7 @@ TEST_CASE(
   TransformerBuilder t(b);
   b.input("x", {1, 6, 32});
   const Lowered result = rewritten_to(b, t.dense(t.attention(t.layer_norm("x", 32), 6, 2, 16), 32, 32));
-  REQUIRE(operators(result.draft) == "layer_norm dense dense layer_norm dense attention dense");
+  REQUIRE(operators_of(result.draft) == "layer_norm dense dense layer_norm dense attention dense");
   const auto& nodes = result.draft.nodes;
   const DraftNode &keys = nodes[1], &values = nodes[2], &queries = nodes[4], &attention = nodes[5];
   CHECK(attention.inputs == std::vector<ValueId>{queries.output, keys.output, values.output});
@@ -163,7 +163,7 @@ TEST_CASE("a norm that others read too is not made once more, and a part that so
     const std::string mixed = t.node("MatMul", {weights, part(2, {0, 2, 1, 3})});
     b.output(norm_read ? norm : packed);
     const Lowered result = rewritten_to(b, mixed);
-    const std::string steps = operators(result.draft);
+    const std::string steps = operators_of(result.draft);
     INFO(steps);
     CHECK(steps.find("attention") != std::string::npos);
     CHECK(std::count_if(result.draft.nodes.begin(), result.draft.nodes.end(),
@@ -180,7 +180,7 @@ TEST_CASE("a dense layer and a norm run on rows as they were before a reshape th
   const std::string first = t.node("Add", {t.node("Gemm", {flat, t.weight({8, 8}), t.weight({8})}), flat});
   const std::string back = t.node("Reshape", {t.layer_norm(first, 8), t.ints({2, 5, 8})});
   const Lowered result = rewritten_to(b, t.node("Softmax", {back}, {attribute("axis", std::int64_t{-1})}));
-  CHECK(operators(result.draft) == "dense layer_norm softmax");
+  CHECK(operators_of(result.draft) == "dense layer_norm softmax");
   CHECK(result.draft.nodes[0].epilogue.has_residual);
   CHECK(result.draft.value(result.draft.nodes[1].output).shape == Shape{2, 5, 8});
 }
@@ -198,7 +198,7 @@ TEST_CASE("a mask that is no triangle, and weights that somebody else reads, kee
     const std::string weights = t.node("Softmax", {scores}, {attribute("axis", std::int64_t{3})});
     if (shared) b.output(weights);
     const Lowered result = rewritten_to(b, t.node("MatMul", {weights, "v"}));
-    return operators(result.draft).find("attention") != std::string::npos;
+    return operators_of(result.draft).find("attention") != std::string::npos;
   };
   CHECK(attention(true, false));
   CHECK_FALSE(attention(false, false));
@@ -209,6 +209,6 @@ TEST_CASE("a table read by tokens known at run time is an embedding") {
   OnnxBuilder b;
   b.input("tokens", {2, 3}, 7).weight("table", {10, 4}).node("Gather", {"table", "tokens"}, {"y"}).output("y");
   const Lowered result = rewritten(b);
-  REQUIRE(operators(result.draft) == "embedding");
+  REQUIRE(operators_of(result.draft) == "embedding");
   CHECK(result.draft.value(result.draft.outputs[0].value).shape == Shape{2, 3, 4});
 }

@@ -13,6 +13,7 @@
 #include "src/model/layout.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/core/temporary_files.h"
+#include "tests/model/open_bytes.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::model {
@@ -43,17 +44,6 @@ std::string file_of(const Graph& graph, Bytes file_size) {
   std::memcpy(bytes.data() + prefix.size(), header.data(), header.size());
   return bytes;
 }
-
-Result<ModelFile> open_bytes(const std::string& bytes) {
-  MemoryFile::bytes() = bytes;
-  return ModelFile::open("memory", operators::validate_node);
-}
-
-struct Break {
-  const char* name;
-  void (*apply)(Graph&);
-  const char* reason;
-};
 
 /// A graph of sound form is unsupported; what is broken in it is invalid, by its rule.
 void check_invalid(const Break& broken) {

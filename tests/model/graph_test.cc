@@ -17,12 +17,6 @@ constexpr Bytes kHeaderEnd{1 << 16};
 constexpr PanelLayout kI8Panels{.layout = WeightLayout::kPanels, .dtype = DType::kI8, .scale = PanelScale::kF32};
 
 /// One way to break the sample, and words of the reason it is refused for.
-struct Break {
-  const char* name;
-  void (*apply)(Graph&);
-  const char* reason;
-};
-
 template <class T>
 T& attributes(Graph& g, SampleNode node) {
   return std::get<T>(g.nodes[node].attributes);
@@ -188,7 +182,7 @@ TEST_CASE("G2: windows, groups and channels") {
 TEST_CASE("G2: other operators") {
   const Break breaks[] = {
       {"attributes of another operator", [](Graph& g) { g.nodes[kStem].attributes = DenseAttributes{}; }, "has its attributes"},
-      {"no attributes", [](Graph& g) { g.nodes[kConcatNode].attributes = {}; }, "has an axis"},
+      {"no attributes", [](Graph& g) { g.nodes[kConcatNode].attributes = Attributes(); }, "has an axis"},
       {"too many inputs", [](Graph& g) { g.nodes[kUnaryNode].inputs.push_back(TensorId(0)); }, "number of inputs"},
       {"no inputs", [](Graph& g) { g.nodes[kSliceNode].inputs.clear(); }, "number of inputs"},
       {"residual is missing", [](Graph& g) { g.nodes[kStem].epilogue.has_residual = true; }, "number of inputs"},

@@ -11,6 +11,7 @@
 #include "src/model/layout.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/core/temporary_files.h"
+#include "tests/model/open_bytes.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::model {
@@ -47,11 +48,6 @@ class OtherProducer final : public WeightProducer {
  private:
   PatternProducer pattern_;
 };
-
-Result<ModelFile> open_bytes(const std::string& bytes) {
-  MemoryFile::bytes() = bytes;
-  return ModelFile::open("memory", operators::validate_node);
-}
 
 /// Makes the prefix's hash that of the header as it is now, so that what lies behind the hash is reached.
 void rehash(std::string& bytes, std::size_t header_end) {

@@ -363,4 +363,11 @@ class PatternProducer final : public WeightProducer {
   const Graph& graph_;
 };
 
+/// One thing that is broken in a sample: what it is called, how it is done, and what the refusal says.
+struct Break {
+  const char* name;
+  void (*apply)(Graph&);
+  const char* reason;
+};
+
 }  // namespace sluice::model

@@ -11,6 +11,7 @@
 #include "src/model/header.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/core/temporary_files.h"
+#include "tests/model/open_bytes.h"
 #include "tests/model/sample_graph.h"
 
 namespace sluice::model {
@@ -62,11 +63,6 @@ struct SeveralFile {
     header_end = kPrefixSize + header_size;
   }
 };
-
-Result<ModelFile> open_bytes(const std::string& bytes, const Extents& extents = {}) {
-  MemoryFile::bytes() = bytes;
-  return ModelFile::open("memory", operators::validate_node, extents);
-}
 
 /// What of a graph the variants hold.
 std::vector<std::byte> encoded(Graph graph) {

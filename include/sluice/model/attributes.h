@@ -184,9 +184,27 @@ struct PlainAttributes {
   std::vector<std::int64_t> arguments;  // for each argument its length, then its values (reals as the bits of a double)
 };
 
+namespace detail {
+
 /// monostate: kUnary, kAffine, kReshape, kMatMul, kQuantize, kDequantize need nothing but tensors, weights and the epilogue.
-using Attributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
-                                LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes,
-                                LayerNormAttributes, AttentionAttributes, EmbeddingAttributes, PlainAttributes, RecurrentAttributes>;
+using AnyAttributes = std::variant<std::monostate, ConvAttributes, DenseAttributes, PoolAttributes, BinaryAttributes, SoftmaxAttributes,
+                                   LrnAttributes, AxisAttributes, SliceAttributes, PadAttributes, ResizeAttributes, TransposeAttributes,
+                                   LayerNormAttributes, AttentionAttributes, EmbeddingAttributes, PlainAttributes, RecurrentAttributes>;
+
+}  // namespace detail
+
+/// What an operator is told beside its tensors. A class for the compiler's sake: how one of so many types is copied, moved and destroyed is
+/// compiled once, and not by everybody who copies a graph.
+class Attributes : public detail::AnyAttributes {
+ public:
+  using variant::variant;
+  using variant::operator=;
+  Attributes() noexcept;
+  Attributes(const Attributes& other);
+  Attributes(Attributes&& other) noexcept;
+  Attributes& operator=(const Attributes& other);
+  Attributes& operator=(Attributes&& other) noexcept;
+  ~Attributes();
+};
 
 }  // namespace sluice::model

@@ -130,6 +130,13 @@ struct Unit {
 };
 
 struct Graph {
+  Graph();
+  Graph(const Graph&);
+  Graph(Graph&&) noexcept;
+  Graph& operator=(const Graph&);
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+
   std::string name;
   std::vector<Tensor> tensors;
   std::vector<Weight> weights;

@@ -226,7 +226,7 @@ class Layout {
       return;
     }
     node.op = OpKind::kReshape;
-    node.attributes = {};
+    node.attributes = model::Attributes();
     push(std::move(node));
   }
 

@@ -119,7 +119,7 @@ void recognise_activations(Draft& draft) {
     const auto found = match(pattern, node);
     if (!found) continue;
     node.op = OpKind::kUnary;
-    node.attributes = {};
+    node.attributes = model::Attributes();
     node.epilogue.activation = found->activation;
     node.inputs = {found->x};
   }

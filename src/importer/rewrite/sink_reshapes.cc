@@ -44,7 +44,7 @@ class Sink {
     const std::vector<int> order = order_of(draft_.value(node.inputs[0]).shape, perm);
     if (!std::is_sorted(order.begin(), order.end())) return false;
     node.op = OpKind::kReshape;
-    node.attributes = {};
+    node.attributes = model::Attributes();
     return true;
   }
 
