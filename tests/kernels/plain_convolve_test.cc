@@ -17,24 +17,33 @@ struct ConvAxis {
   std::int64_t out() const { return (in + before + after - (kernel - 1) * dilation - 1) / stride + 1; }
 };
 
+/// What both kinds of convolutions are told: auto_pad, strides, dilations, pads, two that do not matter here, groups.
+Lists arguments_of(const ConvAxis& plane, const ConvAxis& row, std::int64_t groups) {
+  return {{},      {plane.stride, row.stride}, {plane.dilation, row.dilation}, {plane.before, row.before, plane.after, row.after}, {0}, {0},
+          {groups}};
+}
+
+/// Each output is the sum that `sum_of` its place makes, and the bias of its channel.
+template <class SumOf>
+void check_sums(const Values& y, const Values& bias, const ConvAxis& row, std::int64_t groups, const SumOf& sum_of) {
+  bool same = true;
+  for (std::int64_t i = 0; i < y.shape.element_count(); ++i) {
+    const auto at = index_of(y.shape, i);
+    same = same && y.at<float>(i) == sum_of(at) + bias.at<float>(at[1]);
+  }
+  INFO("row of " << row.in << ", kernel " << row.kernel << ", stride " << row.stride << ", groups " << groups);
+  CHECK(same);
+}
+
 /// A convolution over planes of rows, the chain of each output by itself: taps in their order, channels rising within each.
 void check_convolution(const ConvAxis& plane, const ConvAxis& row, std::int64_t groups, std::int64_t depth, std::int64_t per_group) {
   const std::int64_t images = 2, channels = groups * depth, outputs = groups * per_group;
   const Values x = random_values(DType::kF32, Shape{images, channels, plane.in, row.in}, 31);
   const Values w = random_values(DType::kF32, Shape{outputs, depth, plane.kernel, row.kernel}, 32);
   const Values bias = random_values(DType::kF32, Shape{outputs}, 33);
-  const Values y = run_plain("Conv", {x, w, bias},
-                             {{},
-                              {plane.stride, row.stride},
-                              {plane.dilation, row.dilation},
-                              {plane.before, row.before, plane.after, row.after},
-                              {0},
-                              {0},
-                              {groups}});
+  const Values y = run_plain("Conv", {x, w, bias}, arguments_of(plane, row, groups));
   REQUIRE(y.shape == Shape{images, outputs, plane.out(), row.out()});
-  bool same = true;
-  for (std::int64_t i = 0; i < y.shape.element_count(); ++i) {
-    const auto at = index_of(y.shape, i);
+  check_sums(y, bias, row, groups, [&](const std::vector<std::int64_t>& at) {
     float sum = 0.0f;
     for (std::int64_t ky = 0; ky < plane.kernel; ++ky)
       for (std::int64_t kx = 0; kx < row.kernel; ++kx) {
@@ -45,10 +54,8 @@ void check_convolution(const ConvAxis& plane, const ConvAxis& row, std::int64_t 
           sum = std::fma(x.at<float>(((at[0] * channels + at[1] / per_group * depth + c) * plane.in + iy) * row.in + ix),
                          w.at<float>(((at[1] * depth + c) * plane.kernel + ky) * row.kernel + kx), sum);
       }
-    same = same && y.at<float>(i) == sum + bias.at<float>(at[1]);
-  }
-  INFO("row of " << row.in << ", kernel " << row.kernel << ", stride " << row.stride << ", groups " << groups);
-  CHECK(same);
+    return sum;
+  });
 }
 
 }  // namespace
@@ -73,19 +80,11 @@ void check_transposed(const ConvAxis& plane, const ConvAxis& row, std::int64_t g
   const Values x = random_values(DType::kF32, Shape{2, channels, plane.in, row.in}, 41);
   const Values w = random_values(DType::kF32, Shape{channels, per_group, plane.kernel, row.kernel}, 42);
   const Values bias = random_values(DType::kF32, Shape{outputs}, 43);
-  const Values y = run_plain("ConvTranspose", {x, w, bias},
-                             {{},
-                              {plane.stride, row.stride},
-                              {plane.dilation, row.dilation},
-                              {plane.before, row.before, plane.after, row.after},
-                              {0},
-                              {0},
-                              {groups},
-                              {},
-                              {}});
-  bool same = y.shape[1] == outputs;
-  for (std::int64_t i = 0; i < y.shape.element_count(); ++i) {
-    const auto at = index_of(y.shape, i);
+  Lists arguments = arguments_of(plane, row, groups);
+  arguments.resize(9);
+  const Values y = run_plain("ConvTranspose", {x, w, bias}, arguments);
+  REQUIRE(y.shape[1] == outputs);
+  check_sums(y, bias, row, groups, [&](const std::vector<std::int64_t>& at) {
     float sum = 0.0f;
     for (std::int64_t ky = 0; ky < plane.kernel; ++ky)
       for (std::int64_t kx = 0; kx < row.kernel; ++kx) {
@@ -97,10 +96,8 @@ void check_transposed(const ConvAxis& plane, const ConvAxis& row, std::int64_t g
           sum = std::fma(x.at<float>(((at[0] * channels + c) * plane.in + iy) * row.in + ix),
                          w.at<float>(((c * per_group + at[1] % per_group) * plane.kernel + ky) * row.kernel + kx), sum);
       }
-    same = same && y.at<float>(i) == sum + bias.at<float>(at[1]);
-  }
-  INFO("row of " << row.in << ", kernel " << row.kernel << ", stride " << row.stride << ", groups " << groups);
-  CHECK(same);
+    return sum;
+  });
 }
 
 }  // namespace

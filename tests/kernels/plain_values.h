@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sluice/kernels/kernel.h"
@@ -59,16 +61,18 @@ inline Values random_values(DType dtype, const Shape& shape, unsigned seed, bool
   return v;
 }
 
-inline Values run_plain(std::string_view name, std::vector<Values> inputs, const Lists& arguments, int result = 0) {
+/// Runs an operator on inputs, those without data left out; the result's bytes are `made`.
+inline PlainTensor run_plain(std::string_view name, std::span<const PlainTensor> inputs, const Lists& arguments, int result,
+                             std::vector<std::byte>& made) {
   model::PlainAttributes attributes;
   const PlainOperator& op = *find_plain(name);
   attributes.op = op.number;
   attributes.result = static_cast<std::uint8_t>(result);
   std::vector<PlainTensor> tensors;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].bytes.empty()) continue;
+    if (inputs[i].data == nullptr) continue;
     attributes.present |= 1u << i;
-    tensors.push_back({inputs[i].dtype, inputs[i].shape, inputs[i].bytes.data()});
+    tensors.push_back(inputs[i]);
   }
   for (const auto& list : arguments) {
     attributes.arguments.push_back(static_cast<std::int64_t>(list.size()));
@@ -77,12 +81,20 @@ inline Values run_plain(std::string_view name, std::vector<Values> inputs, const
   const PlainNode node(op, form_of(attributes), tensors);
   PlainTensor out;
   REQUIRE(infer_plain(node, out) == nullptr);
-  Values made{out.dtype, out.shape, std::vector<std::byte>(static_cast<std::size_t>(out.count()) * size_of(out.dtype))};
+  made.resize(static_cast<std::size_t>(out.count()) * size_of(out.dtype));
   const GenericKernel& kernel = generic_kernel(op);
   std::vector<std::byte> scratch(kernel.scratch == nullptr ? 0 : kernel.scratch(node));
-  out.data = made.bytes.data();
+  out.data = made.data();
   REQUIRE(kernel.run(node, out, scratch.data()) == nullptr);
-  return made;
+  return out;
+}
+
+inline Values run_plain(std::string_view name, std::vector<Values> inputs, const Lists& arguments, int result = 0) {
+  std::vector<PlainTensor> tensors;
+  for (Values& input : inputs) tensors.push_back({input.dtype, input.shape, input.bytes.empty() ? nullptr : input.bytes.data()});
+  std::vector<std::byte> made;
+  const PlainTensor out = run_plain(name, tensors, arguments, result, made);
+  return {out.dtype, out.shape, std::move(made)};
 }
 
 inline std::int64_t bits(double x) { return std::bit_cast<std::int64_t>(x); }

@@ -37,7 +37,7 @@ struct Multiplied {
   static HWY_INLINE double join(double a, double b) { return a * b; }
 };
 
-/// The same of kCount values, fewer than the sums: those that stay at the start change nothing.
+/// The sum or product of kCount values, no more than eight, in the order of `fold_of`: sums that stay at the start change nothing there.
 template <class Join, std::int64_t kCount, class ScalarTerm>
 HWY_INLINE double fold_few(const float* x, const ScalarTerm& term) {
   double sums[kCount];

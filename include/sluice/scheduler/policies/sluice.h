@@ -6,8 +6,8 @@
 //                processor is there: nothing could begin before
 //   in turn      no job has a deadline: a plan is one pass over the jobs in the order in which they came, without a search. If that is
 //                cheap, each arrival, and each processor that has nothing left to begin, makes it anew, so what is said of ends is news
-//   full         any other arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job without a
-//                place in the plan that is past hope by now: a new plan
+//   full         any other arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job
+//                without a place in the plan that is past hope by now: a new plan
 //
 // What it does beyond the published ones: it looks ahead (a processor may stay idle for a unit that is about to be ready), it gives a job
 // up for two others, it says at once when a deadline cannot hold (`kExpect` with `kNever`) and drops the job only when it is past hope, and

@@ -38,7 +38,6 @@ struct SimulationResult {
   std::vector<TraceEvent> trace;
   std::vector<Time> busy;       // by processor
   std::vector<JobState> ended;  // in order of their ends
-  std::vector<Time> said;       // by submission: the end that was expected when the job came
   Time end = 0;
   std::uint64_t decisions = 0, full_decisions = 0;
   std::uint64_t most_cells = 0;  // of one decision
@@ -122,8 +121,6 @@ class Simulator {
     bool any = false;
     for (; arrived_ < instance_.arrivals.size() && instance_.arrivals[arrived_].at <= board_.state().now; ++arrived_) {
       const JobSlot slot = board_.submit(instance_.arrivals[arrived_].request);
-      result_.said.push_back(kNever);
-      if (slot.valid()) arriving_.push_back(slot);
       trace(slot.valid() ? TraceEvent::Kind::kArrival : TraceEvent::Kind::kOverfull, board_.statistics().submitted);
       any = true;
     }
@@ -240,9 +237,6 @@ class Simulator {
     board_.apply(decisions_.all());
     for (const ProcessorId id : board_.started()) begin(id.index());
     const State& state = board_.state();
-    for (const JobSlot slot : arriving_)
-      if (state.job(slot).live) result_.said[state.job(slot).ticket - 1] = state.job(slot).expected_end;
-    arriving_.clear();
     for (std::size_t p = 0; p < running_.size(); ++p)
       if (state.processors[p].giving_way && running_[p].stops >= kNever && !bodies_[p].hangs) {
         const Time step = state.processors[p].step, since = state.now - state.processors[p].began;
@@ -289,7 +283,6 @@ class Simulator {
   std::vector<std::size_t> bias_begin_;
   std::vector<Body> bodies_;
   std::vector<Running> running_;
-  std::vector<JobSlot> arriving_;
   std::size_t arrived_ = 0, next_fault_ = 0;
   SimulationResult result_;
 };
