@@ -136,7 +136,7 @@ class Partitioned {
   /// The same regions, with region `which` cut in another way.
   void set_bands(std::size_t which, std::int64_t bands) {
     regions_[which].bands = bands;
-    chains_[which] = cut(regions_[which]);
+    chains_[which] = cut(regions_[which], chains_[which] ? std::move(chains_[which]->chain.steps) : std::vector<BandStep>());
   }
   /// And for what it reads again. False where that is the same weights.
   bool set_reread(std::size_t which, std::uint64_t above) {
@@ -266,10 +266,12 @@ class Partitioned {
     return {first, end};
   }
 
-  std::optional<Banded> cut(const Region& region) const {
+  /// `storage`: of steps that nobody needs any more.
+  std::optional<Banded> cut(const Region& region, std::vector<BandStep> storage = {}) const {
     const auto [first, end] = positions_of(region);
     if (first == kNoStep || first >= end) return std::nullopt;
-    std::optional<Banded> banded = region.rings ? cutter_->cut_on_demand(first, end, region.bands) : cutter_->cut(first, end, region.bands);
+    std::optional<Banded> banded = region.rings ? cutter_->cut_on_demand(first, end, region.bands, std::move(storage))
+                                                : cutter_->cut(first, end, region.bands);
     if (banded) mark_reread(*banded, region.reread_above);
     return banded;
   }
