@@ -209,6 +209,51 @@ TEST_CASE("rings that are never needed at one step lie at one place, others besi
   CHECK(shared.bytes == 192);
 }
 
+TEST_CASE("rows lie in the slots that others leave free, and a workspace in what is free at its step") {
+  // Slot by slot: b is needed when the second slot of a is not, c always; a step's workspace finds a's first slot free.
+  const std::vector<SlotUse> rings = {{64, {{{0, 2}, {4, 6}}, {{2, 4}}}}, {64, {{{0, 2}, {4, 6}}}}, {64, {{{0, 6}}}}};
+  CHECK(meet(rings[0].busy[0], rings[1].busy[0]));
+  CHECK_FALSE(meet(rings[0].busy[1], rings[1].busy[0]));
+  const std::vector<std::uint64_t> workspaces = {0, 0, 0, 64, 0, 128};
+  const PlacedRows placed = place_rows(rings, workspaces, false, 64, 0);
+  CHECK(placed.offsets == std::vector<std::uint64_t>{0, 64, 128});
+  CHECK(placed.workspaces[3] == Interval<std::uint64_t>{0, 64});
+  CHECK(placed.workspaces[5] == Interval<std::uint64_t>{192, 320});
+  CHECK(placed.bytes == 320);
+  // The larger workspace at the bottom, rings round it: the first slot of a is needed then, the second is not.
+  const PlacedRows below = place_rows(rings, workspaces, true, 64, 0);
+  CHECK(below.workspaces[5] == Interval<std::uint64_t>{0, 128});
+  CHECK(below.bytes < placed.bytes + 64);
+  // With a tail behind each row that is read, a ring leaves no slot to another that is needed at the same steps as the slot before it.
+  CHECK(place_rows(rings, workspaces, false, 64, 64).bytes > placed.bytes);
+}
+
+TEST_CASE("workspaces of bands lie between the rows of rings") {
+  NetBuilder net("between");
+  TensorId x = net.input({1, 64, 32, 16});
+  for (int layer = 0; layer < 4; ++layer) {
+    x = net.conv(net.conv(x, {.channels = 64}), {.channels = 32, .kernel = 3});
+    net.last_node().numeric = model::NumericClass::kWinograd4;
+  }
+  net.output(net.pool(x, 8, 8));
+  const model::Graph graph = net.finish();
+  const plan::Plan least = *make_plan(graph, {}, {.partition = Partition::kLeast});
+  const std::vector<bool> inside = plan::lie_inside(least);
+  CHECK(std::count(inside.begin(), inside.end(), true) > 0);
+  // The peak is that of what lies beside each other: the activations without these workspaces need as much.
+  const auto without =
+      plan::peak_of(least, [](const plan::Buffer& b) { return !plan::holds_weights(b) && b.kind != plan::BufferKind::kWorkspace; });
+  CHECK(plan::activation_peak(least).bytes >= without.bytes);
+}
+
+TEST_CASE("a node's steps are those of its bands, or one of all rows") {
+  const Chain chain{1, 2, {{1, {0, 32}}, {1, {32, 64}}}, {}};
+  CHECK(steps_of_rows({chain}, 1, 64).count == 2);
+  CHECK(steps_of_rows({chain}, 1, 64).first == RowRange{0, 32});
+  CHECK(steps_of_rows({chain}, 0, 64).count == 1);
+  CHECK(steps_of_rows({chain}, 0, 64).first == RowRange{0, 64});
+}
+
 TEST_CASE("in a region rings share bytes, and its input dies under its output") {
   NetBuilder net("shares");
   TensorId x = net.conv(net.input({1, 64, 32, 16}), {.channels = 16, .kernel = 3});

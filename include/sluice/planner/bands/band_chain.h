@@ -108,7 +108,7 @@ class BandCutter {
       if (!takes_bands(p) || rows_of(p) < 1) return std::nullopt;
     storage.clear();
     Demand demand{{{first, end, std::move(storage), {}}, {}, bands, {}, {}}, std::vector<std::int64_t>(end - first, 0), {}, true};
-    const Links& links = link(demand.banded.chain);
+    const ChainLinks& links = link(demand.banded.chain);
     const std::int64_t rows = rows_of(end - 1);
     while (demand.fits && demand.made.back() < rows) {
       advance(demand, end - 1 - first);
@@ -123,6 +123,32 @@ class BandCutter {
     finish(demand.banded);
     share(demand.banded);
     return std::move(demand.banded);
+  }
+
+  /// When each slot of each ring holds a row that matters, by position - first; of those that are no rings there are none.
+  std::vector<SlotUse> slots_of(const Banded& banded) const {
+    const ChainLinks& links = link(banded.chain);
+    std::vector<std::vector<Interval<std::int64_t>>> lives;  // by row: from the step that makes it to the last that reads it
+    for (const ChainLinks::Place& place : links.places) lives.emplace_back(static_cast<std::size_t>(place.rows));
+    for (std::size_t s = 0; s < banded.chain.steps.size(); ++s) {
+      const auto now = static_cast<std::int64_t>(s);
+      const BandStep& step = banded.chain.steps[s];
+      const std::size_t at = step.position - banded.chain.first;
+      for (std::int64_t r = step.rows.begin; r < step.rows.end; ++r) lives[at][static_cast<std::size_t>(r)] = {now, now + 1};
+      for (std::size_t l = links.places[at].links; l < links.places[at].links_end; ++l) {
+        const auto [maker, by] = links.links[l];
+        const RowRange read = by ? rows_read(*by, links.places[at].granule, step.rows) : RowRange{0, links.places[maker].rows};
+        for (std::int64_t r = read.begin; r < read.end; ++r) lives[maker][static_cast<std::size_t>(r)].end = now + 1;
+      }
+    }
+    std::vector<SlotUse> slots(lives.size());
+    for (std::size_t r = 0; r < slots.size(); ++r) {
+      const auto ring = static_cast<std::size_t>(banded.ring_rows[r]);
+      if (ring == 0) continue;
+      slots[r] = {row_bytes(banded.chain.first + r), std::vector<std::vector<Interval<std::int64_t>>>(ring)};
+      for (std::size_t row = 0; row < lives[r].size(); ++row) slots[r].busy[row % ring].push_back(lives[r][row]);
+    }
+    return slots;
   }
 
   /// What a chain makes of blocks: rings become smaller, and what lives in a part of it lives through all of it.
@@ -163,6 +189,7 @@ class BandCutter {
       views.tensors[banded.overlaid->dying.index()].offset = Bytes(banded.overlaid->offset);
     }
     views.chains.push_back(banded.chain);
+    if (banded.shared) views.chains.back().rings = block_of(banded.home());
   }
 
  private:
@@ -180,24 +207,6 @@ class BandCutter {
     std::vector<Reader> readers;
   };
 
-  /// What the positions of one chain read of each other, looked up once: steps ask for it again and again. Counted from the chain's first.
-  struct Link {
-    std::size_t maker;
-    const RowRelation* by;  // nullptr: all rows, whatever the step
-  };
-  struct Place {
-    std::int64_t rows, image_rows, granule;
-    std::size_t links, links_end;
-    bool shares_bytes;  // with a tensor that may be replaced
-  };
-  struct Links {
-    std::vector<Place> places;
-    std::vector<Link> links;
-    std::vector<std::size_t> unread;  // those that no other in the chain reads, but the last
-    std::vector<RingUse> uses;        // as if each were a ring
-    std::vector<std::int64_t> oldest, made;
-  };
-
   /// A chain as far as its steps are listed.
   struct Demand {
     Banded banded;
@@ -206,13 +215,13 @@ class BandCutter {
     bool fits = true;                  // false: a step would read what is overwritten
   };
 
-  const Links& link(const Chain& chain) const {
+  const ChainLinks& link(const Chain& chain) const {
     links_.places.clear();
     links_.links.clear();
     links_.unread.clear();
     for (std::size_t p = chain.first; p < chain.end; ++p) {
       const Position& position = of_position_[p];
-      Place place{rows_of(p), position.image_rows, granule(p), links_.links.size(), 0, false};
+      ChainLinks::Place place{rows_of(p), position.image_rows, granule(p), links_.links.size(), 0, false};
       for (std::size_t i = 0; i < position.inputs.size(); ++i) {
         const TensorId in = node(p).inputs[i];
         if (placement(in).buffer.valid() && tensors_in_[placement(in).buffer.index()] != 1) place.shares_bytes = true;
@@ -250,7 +259,7 @@ class BandCutter {
   }
 
   RowRange next_rows(const Demand& demand, std::size_t r) const {
-    const Place& place = links_.places[r];
+    const ChainLinks::Place& place = links_.places[r];
     const std::int64_t begin = demand.made[r];
     // A last band of a row or two would cost more than it saves.
     const std::int64_t until = begin + ceil_div(place.rows, demand.banded.bands);
@@ -260,7 +269,7 @@ class BandCutter {
   /// The position that must advance before a step can run; kNobody: everything that it reads is there. The last rows of a position ask for
   /// all rows of others, because rows that are not read must be made too.
   std::size_t missing(const Demand& demand, std::size_t r, RowRange rows) const {
-    const Place& place = links_.places[r];
+    const ChainLinks::Place& place = links_.places[r];
     for (std::size_t l = place.links; l < place.links_end; ++l) {
       const auto [maker, by] = links_.links[l];
       const std::int64_t all = links_.places[maker].rows;
@@ -408,10 +417,10 @@ class BandCutter {
     const std::size_t positions = chain.end - chain.first;
     std::vector<std::int64_t>&oldest = links_.oldest, &made = links_.made;  // the oldest row that is read from here on, and those before
     std::vector<std::int64_t> most(positions, 0);
-    links_.uses.resize(std::max(links_.uses.size(), positions));
+    links_.uses.resize(positions);
     for (RingUse& use : links_.uses) use.clear();
     oldest.clear();
-    for (const Place& place : links_.places) oldest.push_back(place.rows);
+    for (const ChainLinks::Place& place : links_.places) oldest.push_back(place.rows);
     made = oldest;
     for (std::size_t s = chain.steps.size(); s-- > 0;) {
       const BandStep& step = chain.steps[s];
@@ -419,7 +428,7 @@ class BandCutter {
       most[at] = std::max(most[at], step.rows.end - std::min(oldest[at], step.rows.begin));
       made[at] = step.rows.begin;
       links_.uses[at].add(static_cast<std::int64_t>(s), oldest[at] < made[at]);
-      const Place& place = links_.places[at];
+      const ChainLinks::Place& place = links_.places[at];
       for (std::size_t l = place.links; l < place.links_end; ++l) {
         const auto [maker, by] = links_.links[l];
         oldest[maker] = std::min(oldest[maker], by == nullptr ? 0 : rows_read(*by, place.granule, step.rows).begin);
@@ -444,7 +453,8 @@ class BandCutter {
       first.push_back(fars.size());
       static constexpr RowRelation kSame{operators::same(0)};
       const auto add = [&](TensorId t, const RowRelation* by) {
-        if (const std::uint64_t row = far_row_bytes(banded, t); row > 0) fars.push_back({row, row_extents(graph_.tensor(t).shape).rows, by});
+        if (const std::uint64_t row = far_row_bytes(banded, t); row > 0)
+          fars.push_back({row, row_extents(graph_.tensor(t).shape).rows, by});
       };
       add(node(p).outputs[0], &kSame);
       for (std::size_t i = 0; i < node(p).inputs.size(); ++i)
@@ -478,21 +488,7 @@ class BandCutter {
   std::vector<std::size_t> maker_;         // by tensor: the position that makes it
   std::vector<std::uint32_t> tensors_in_;  // by block
   std::vector<std::uint32_t> made_alike_;  // of them, those that steps make and that begin where it does
-  mutable Links links_;                    // of the chain that is being cut: kept for its memory
+  mutable ChainLinks links_;               // of the chain that is being cut: kept for its memory
 };
-
-/// Takes out blocks that hold nothing since tensors share them.
-inline void drop_empty(Views& views) {
-  std::vector<BufferId> kept(views.blocks.size());
-  std::size_t next = 0;
-  for (std::size_t b = 0; b < views.blocks.size(); ++b) {
-    if (views.blocks[b].bytes == 0) continue;
-    kept[b] = BufferId(next);
-    views.blocks[next++] = views.blocks[b];
-  }
-  views.blocks.resize(next);
-  for (plan::TensorPlacement& tensor : views.tensors)
-    if (tensor.buffer.valid()) tensor.buffer = kept[tensor.buffer.index()];
-}
 
 }  // namespace sluice::planner

@@ -18,6 +18,7 @@
 
 #include "sluice/planner/bands/band_chain.h"
 #include "sluice/planner/bands/region.h"
+#include "sluice/planner/place/layout.h"
 #include "sluice/planner/stream/problem.h"
 
 namespace sluice::planner {
@@ -68,6 +69,23 @@ class StepCosts {
     return known->second;
   }
 
+  /// What assumed rates do not say of a node's bands, beside those of others with `weights` bytes. They count on caches: activations of a
+  /// whole node come from memory, those of a band from near. In a chain with many weights, which pass in each band, most of that is not
+  /// saved, and weights come from farther away. Winograd transforms a few channels at a time then, and what a node reads whole comes again
+  /// for each band. Rates that were measured say it themselves. Fitted to ten networks in bands on a Zen 5 (docs/planner.md).
+  double doubtful_seconds(NodeId id, std::int64_t bands, std::uint64_t weights) {
+    if (!problem_.profile->kernels.empty() || bands < 2) return 0;
+    constexpr double kFew = 384u << 10, kMany = 768u << 10;  // weights of a chain that a core's own cache keeps beside rows, and does not
+    constexpr double kMost = 0.8;                            // of what caches would save
+    constexpr double kWeights = 2, kTransforms = 1.5, kRead = 4;  // of what memory gives in a second
+    const double lost = kMost * std::clamp((static_cast<double>(weights) - kFew) / (kMany - kFew), 0.0, 1.0);
+    const Read& read = read_by(id);
+    double again = read.weights * lost / kWeights + read.whole / kRead;
+    if (problem_.graph->node(id).numeric == model::NumericClass::kWinograd4) again += read.weights / kTransforms;
+    const double seconds = (static_cast<double>(bands - 1) * again + lost * read.beyond) / problem_.profile->memory_bytes_per_second;
+    return seconds * problem_.profile->compute_slowdown;
+  }
+
   /// `sliced`: its steps may take a part of the channels.
   std::uint64_t workspace(NodeId id, RowRange rows, bool sliced) const {
     constexpr std::int64_t kFinestChannels = 2 * model::kPanelLanes;
@@ -77,6 +95,29 @@ class StepCosts {
   }
 
  private:
+  /// Bytes that a node reads: of weights, of tensors that each band reads whole; and all its activations beyond a core's own cache.
+  struct Read {
+    double weights = -1, whole = 0, beyond = 0;
+  };
+  const Read& read_by(NodeId id) {
+    constexpr std::uint64_t kOwnCache = 1u << 20;  // as prices of steps have it
+    if (reads_.empty()) reads_.resize(problem_.graph->nodes.size());
+    Read& read = reads_[id.index()];
+    if (read.weights >= 0) return read;
+    const model::Node& node = problem_.graph->node(id);
+    read.weights = 0;
+    for (WeightId w : node.weights) read.weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
+    std::uint64_t all = problem_.graph->tensor(node.outputs[0]).bytes().count();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const model::Tensor& in = problem_.graph->tensor(node.inputs[i]);
+      if (in.weight.valid()) continue;
+      all += in.bytes().count();
+      if (!row_relation(*problem_.graph, node, i, Connected::kDeclared)) read.whole += static_cast<double>(in.bytes().count());
+    }
+    read.beyond = all > kOwnCache ? static_cast<double>(all - kOwnCache) : 0;
+    return read;
+  }
+
   struct Key {
     std::size_t node;
     std::int64_t rows;
@@ -105,6 +146,7 @@ class StepCosts {
   const Problem& problem_;
   std::unordered_map<Key, double, Hash> seconds_;
   std::vector<Whole> whole_;  // by node
+  std::vector<Read> reads_;   // by node
   const bool finest_;
 };
 
@@ -195,7 +237,7 @@ class Partitioned {
     std::size_t p = 0;
     for (const auto& banded : chains_) {
       for (; p < banded->chain.first; ++p) sum += whole_seconds(p);
-      for (const BandStep& step : banded->chain.steps) sum += costs_.seconds(views_.order[step.position], step);
+      sum += chain_seconds(banded->chain);
       p = banded->chain.end;
     }
     for (; p < views_.order.size(); ++p) sum += whole_seconds(p);
@@ -241,10 +283,11 @@ class Partitioned {
     Problem banded = problem_;
     banded.shared = std::make_shared<SharedPrices>();
     banded.views = views_;
-    for (const auto& chain : chains_) cutter_->apply(*chain, banded.views);
+    for (const auto& chain : chains_) cutter_->apply(placed_by_rows(*chain), banded.views);
     drop_empty(banded.views);
     if (problem_.repeat)
-      banded.options = derive_options(*problem_.graph, problem_.kernels, banded.views.order, *problem_.profile, problem_.threads);
+      banded.options =
+          derive_options(*problem_.graph, problem_.kernels, banded.views.order, *problem_.profile, problem_.threads, banded.views.chains);
     banded.pieces = cut_pieces(*problem_.graph, problem_.kernels, banded.views.order);
     return banded;
   }
@@ -253,6 +296,20 @@ class Partitioned {
   static constexpr std::size_t kNoStep = ~std::size_t{0};
 
   const model::Node& node(std::size_t p) const noexcept { return problem_.graph->node(views_.order[p]); }
+
+  double chain_seconds(const Chain& chain) const {
+    double sum = 0;
+    std::vector<std::int64_t> bands(chain.end - chain.first, 0);
+    for (const BandStep& step : chain.steps) {
+      sum += costs_.seconds(views_.order[step.position], step);
+      ++bands[step.position - chain.first];
+    }
+    std::uint64_t weights = 0;
+    for (std::size_t p = chain.first; p < chain.end; ++p)
+      for (WeightId w : node(p).weights) weights += problem_.graph->weight(w).bytes.count();
+    for (std::size_t p = chain.first; p < chain.end; ++p) sum += costs_.doubtful_seconds(views_.order[p], bands[p - chain.first], weights);
+    return sum;
+  }
 
   double whole_seconds(std::size_t p) const { return costs_.whole(views_.order[p]).seconds; }
 
@@ -270,8 +327,8 @@ class Partitioned {
   std::optional<Banded> cut(const Region& region, std::vector<BandStep> storage = {}) const {
     const auto [first, end] = positions_of(region);
     if (first == kNoStep || first >= end) return std::nullopt;
-    std::optional<Banded> banded = region.rings ? cutter_->cut_on_demand(first, end, region.bands, std::move(storage))
-                                                : cutter_->cut(first, end, region.bands);
+    std::optional<Banded> banded =
+        region.rings ? cutter_->cut_on_demand(first, end, region.bands, std::move(storage)) : cutter_->cut(first, end, region.bands);
     if (banded) mark_reread(*banded, region.reread_above);
     return banded;
   }
@@ -294,6 +351,49 @@ class Partitioned {
     std::uint64_t bytes = 0;
     for (WeightId w : node(p).weights)
       if (const model::Weight& weight = problem_.graph->weight(w); !weight.always_resident) bytes += weight.bytes.count();
+    return bytes;
+  }
+
+  /// With its rings placed row by row and its workspaces between them, if that needs less.
+  Banded placed_by_rows(Banded banded) const {
+    constexpr std::size_t kMostSlots = 400, kMostSteps = 8192;
+    constexpr std::uint64_t kTail = kernels::kReadTail.count();
+    std::size_t slots = 0;
+    std::uint64_t apart = 0;
+    for (std::size_t r = 0; r < banded.ring_rows.size(); ++r) {
+      slots += static_cast<std::size_t>(banded.ring_rows[r]);
+      if (banded.ring_rows[r] > 0)
+        apart += buffer_bytes(static_cast<std::uint64_t>(banded.ring_rows[r]) * cutter_->row_bytes(banded.chain.first + r));
+    }
+    if (slots == 0 || slots > kMostSlots || banded.chain.steps.size() > kMostSteps) return banded;
+    const std::vector<std::uint64_t> workspaces = workspaces_inside(banded);
+    const std::uint64_t most = *std::max_element(workspaces.begin(), workspaces.end());
+    const std::uint64_t before = (banded.shared ? buffer_bytes(banded.shared->bytes) : apart) + most;
+    const std::vector<SlotUse> rings = cutter_->slots_of(banded);
+    PlacedRows best;
+    for (const bool largest_first : {false, true}) {
+      PlacedRows placed = place_rows(rings, workspaces, largest_first, kBufferAlignment, kTail);
+      if (best.bytes == 0 || placed.bytes < best.bytes) best = std::move(placed);
+    }
+    if (buffer_bytes(best.bytes) >= before) return banded;
+    banded.shared = SharedRings{std::move(best.offsets), best.bytes};
+    banded.chain.workspaces = std::move(best.workspaces);
+    return banded;
+  }
+
+  /// By step, the bytes of a workspace whose size no slice of weights changes; else 0.
+  std::vector<std::uint64_t> workspaces_inside(const Banded& banded) const {
+    std::vector<std::uint64_t> bytes;
+    const Passing* passing = problem_.kernels.passing();
+    for (const BandStep& step : banded.chain.steps) {
+      const NodeId id = views_.order[step.position];
+      const kernels::KernelDescriptor& kernel = *problem_.kernels[id.index()];
+      const bool reads_itself = weight_turns(*problem_.graph, node(step.position), kernel) > 0 || node(step.position).subgraph_count > 0;
+      const bool passes = passing != nullptr && passing->touched(id) > 0;
+      const bool fixed = banded.chain.holds_weights(step.position) && !reads_itself && !passes;
+      const std::uint64_t own = fixed ? costs_.workspace(id, step.rows, false) : 0;
+      bytes.push_back(own == 0 ? 0 : buffer_bytes(own));
+    }
     return bytes;
   }
 
