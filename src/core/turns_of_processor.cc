@@ -1,6 +1,7 @@
 #include "src/core/turns_of_processor.h"
 
 #if defined(__linux__)
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,6 +9,12 @@
 #endif
 
 namespace sluice {
+
+#if defined(__linux__)
+void wake_on_time() noexcept { static_cast<void>(prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL)); }
+#else
+void wake_on_time() noexcept {}
+#endif
 
 #if defined(__linux__) && defined(SYS_sched_setattr) && defined(SYS_sched_getattr)
 

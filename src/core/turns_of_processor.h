@@ -1,4 +1,4 @@
-// The time slices of threads: how long a thread computes before the system looks for others that want its processor.
+// The time slices of threads: how long a thread computes before the system looks for others that want its processor, and when it wakes.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@ inline constexpr std::int64_t kLongTurnNs = 10'000'000;
 /// that wakes up, and has slices of the usual length (some 3 ms), runs at once and need not wait for the slice to end. It is for threads
 /// that compute while others must respond. Linux from 6.12 on; elsewhere, and where the system refuses, nothing changes.
 void work_in_turns_of(std::int64_t nanoseconds) noexcept;
+
+/// Lets the calling thread wake up when its waits end, where Linux lets it sleep up to 50 us longer to save energy.
+void wake_on_time() noexcept;
 
 /// The value of the calling thread; 0 if the system does not say.
 std::int64_t turn_of_this_thread() noexcept;

@@ -1,5 +1,8 @@
-// Einsum: of two run-time values, each letter once in each term, a product of matrices; else the equation's letters become numbers.
+// Einsum: where each letter stands once in a term, sums, transposes and products of matrices, two terms at a time; else the equation's letters
+// become numbers.
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "src/importer/lower_plain.h"
 
@@ -59,32 +62,28 @@ Equation parse(const NodeContext& c) {
 
 bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
 
-/// An equation of two terms as matrices: [shared, rows, summed] times [shared, summed, columns].
+/// A value, and the letters of its axes.
+struct Term {
+  ValueId value;
+  std::string letters;
+};
+
+/// Two terms as matrices: [shared, rows, summed] times [shared, summed, columns].
 struct Product {
   std::string shared, rows, columns, summed;
 };
 
-/// Is it one? Each letter stands once in a term, and in both terms or in the result.
-bool product_of(const NodeContext& c, const Equation& equation, Product& product) {
-  if (equation.terms.size() != 2) return false;
-  const std::string &a = equation.terms[0], &b = equation.terms[1];
-  for (const std::string& term : equation.terms)
-    for (const char letter : term)
-      if (std::count(term.begin(), term.end(), letter) != 1) return false;
-  for (const char letter : equation.result) {
-    if (!has(a, letter) && !has(b, letter)) return false;
-    (has(a, letter) && has(b, letter) ? product.shared : has(a, letter) ? product.rows : product.columns) += letter;
-  }
-  for (std::size_t axis = 0; axis < a.size(); ++axis) {
-    const char letter = a[axis];
-    if (!has(b, letter)) {
-      if (!has(equation.result, letter)) return false;
-      continue;
-    }
-    if (c.input_shape(0)[static_cast<int>(axis)] != c.input_shape(1)[static_cast<int>(b.find(letter))]) return false;
-    if (!has(equation.result, letter)) product.summed += letter;
-  }
-  return std::all_of(b.begin(), b.end(), [&](char letter) { return has(a, letter) || has(equation.result, letter); });
+/// Of two terms without letters of their own that `wanted` lacks.
+Product product_of(const Term& a, const Term& b, const std::string& wanted) {
+  Product product;
+  for (const char letter : wanted)
+    if (has(a.letters, letter) || has(b.letters, letter))
+      (has(a.letters, letter) && has(b.letters, letter) ? product.shared
+       : has(a.letters, letter)                         ? product.rows
+                                                        : product.columns) += letter;
+  for (const char letter : a.letters)
+    if (!has(wanted, letter)) product.summed += letter;
+  return product;
 }
 
 /// x, whose axes are `letters`, with its axes in the order of `wanted`.
@@ -95,36 +94,125 @@ ValueId ordered(NodeContext& c, ValueId x, const std::string& letters, const std
   return c.add_transpose(x, perm);
 }
 
-std::int64_t extent_of(const Shape& shape, const std::string& letters, const std::string& chosen) {
+std::int64_t extent_of(const NodeContext& c, const Term& term, const std::string& chosen) {
   std::int64_t extent = 1;
-  for (const char letter : chosen) extent *= shape[static_cast<int>(letters.find(letter))];
+  for (const char letter : chosen) extent *= c.shape(term.value)[static_cast<int>(term.letters.find(letter))];
   return extent;
 }
 
-ValueId add_einsum_product(NodeContext& c, Equation equation, Product product) {
-  ValueId a = c.float_input(0), b = c.float_input(1);
+/// The letters of one term or two, in their shapes.
+Shape shape_of(const NodeContext& c, const Term& a, const Term& b, const std::string& letters) {
+  std::vector<std::int64_t> dims;
+  for (const char letter : letters) dims.push_back(extent_of(c, has(a.letters, letter) ? a : b, {letter}));
+  return c.make_shape(dims);
+}
+
+/// The sums over the letters that `wanted` lacks.
+Term summed(NodeContext& c, Term term, const std::string& wanted) {
+  std::vector<std::int64_t> axes;
+  std::string left;
+  for (std::size_t axis = 0; axis < term.letters.size(); ++axis) {
+    if (has(wanted, term.letters[axis]))
+      left += term.letters[axis];
+    else
+      axes.push_back(static_cast<std::int64_t>(axis));
+  }
+  if (axes.empty()) return term;
+  return {add_plain(c, "ReduceSum", {term.value}, {axes, {0}, {0}}), left};
+}
+
+/// Neither term has rows: values of the same places meet, and there is no matrix.
+Term multiply_places(NodeContext& c, const Term& a, const Term& b, const Product& product) {
+  const std::string letters = product.shared + product.summed;
+  const Term places{
+      c.add_binary(model::BinaryFunction::kMul, ordered(c, a.value, a.letters, letters), ordered(c, b.value, b.letters, letters)), letters};
+  return summed(c, places, product.shared);
+}
+
+/// The product of two terms, with the letters of `wanted` that they have: in its order where `last`.
+Term multiply(NodeContext& c, Term a, Term b, const std::string& wanted, bool last) {
+  Product product = product_of(a, b, wanted);
+  if (product.rows.empty() && product.columns.empty()) {
+    const Term places = multiply_places(c, a, b, product);
+    return last ? Term{ordered(c, places.value, places.letters, wanted), wanted} : places;
+  }
   // Panels are made of a constant on the right; else a result that ends with rows is the product the other way round.
-  const bool ends_with_rows = !product.rows.empty() && equation.result.back() == product.rows.back();
-  if (c.constant(a) != nullptr || (c.constant(b) == nullptr && ends_with_rows)) {
+  const bool ends_with_rows = last && !product.rows.empty() && wanted.back() == product.rows.back();
+  if (c.constant(a.value) != nullptr || (c.constant(b.value) == nullptr && ends_with_rows)) {
     std::swap(a, b);
-    std::swap(equation.terms[0], equation.terms[1]);
     std::swap(product.rows, product.columns);
   }
-  const Shape shape_a = c.shape(a), shape_b = c.shape(b);
-  const std::int64_t shared = extent_of(shape_a, equation.terms[0], product.shared),
-                     summed = extent_of(shape_a, equation.terms[0], product.summed),
-                     rows = extent_of(shape_a, equation.terms[0], product.rows),
-                     columns = extent_of(shape_b, equation.terms[1], product.columns);
-  const ValueId left = c.add_reshape(ordered(c, a, equation.terms[0], product.shared + product.rows + product.summed),
-                                     shared == 1 ? Shape{rows, summed} : Shape{shared, rows, summed});
-  const ValueId right = c.add_reshape(ordered(c, b, equation.terms[1], product.shared + product.summed + product.columns),
-                                      shared == 1 ? Shape{summed, columns} : Shape{shared, summed, columns});
+  const std::int64_t shared = extent_of(c, a, product.shared), sum = extent_of(c, a, product.summed), rows = extent_of(c, a, product.rows),
+                     columns = extent_of(c, b, product.columns);
   const std::string letters = product.shared + product.rows + product.columns;
-  std::vector<std::int64_t> dims;
-  for (const char letter : letters)
-    dims.push_back(has(equation.terms[0], letter) ? extent_of(shape_a, equation.terms[0], {letter})
-                                                  : extent_of(shape_b, equation.terms[1], {letter}));
-  return ordered(c, c.add_reshape(add_product(c, left, right), c.make_shape(dims)), letters, equation.result);
+  const Shape shape = shape_of(c, a, b, letters);
+  const ValueId left = c.add_reshape(ordered(c, a.value, a.letters, product.shared + product.rows + product.summed),
+                                     shared == 1 ? Shape{rows, sum} : Shape{shared, rows, sum});
+  const ValueId right = c.add_reshape(ordered(c, b.value, b.letters, product.shared + product.summed + product.columns),
+                                      shared == 1 ? Shape{sum, columns} : Shape{shared, sum, columns});
+  const ValueId y = c.add_reshape(add_product(c, left, right), shape);
+  return last ? Term{ordered(c, y, letters, wanted), wanted} : Term{y, letters};
+}
+
+/// What the terms but `a` and `b` have, and the result.
+std::string wanted_by_others(const std::vector<Term>& terms, const std::string& result, std::size_t a, std::size_t b) {
+  std::string wanted = result;
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    for (const char letter : terms[i].letters)
+      if (i != a && i != b && !has(wanted, letter)) wanted += letter;
+  return wanted;
+}
+
+/// The terms as ordinary operators, if each letter has one extent and stands once in a term. Of several terms the two whose product takes the
+/// fewest multiplications are the next.
+ValueId add_terms(NodeContext& c, std::vector<Term> terms, const std::string& result) {
+  for (;;) {
+    for (std::size_t i = 0; i < terms.size(); ++i) terms[i] = summed(c, terms[i], wanted_by_others(terms, result, i, i));
+    if (terms.size() == 1) return ordered(c, terms[0].value, terms[0].letters, result);
+    std::size_t best_a = 0, best_b = 1;
+    double least = HUGE_VAL;
+    for (std::size_t a = 0; a < terms.size(); ++a)
+      for (std::size_t b = a + 1; b < terms.size(); ++b) {
+        double cost = static_cast<double>(extent_of(c, terms[a], terms[a].letters));
+        for (const char letter : terms[b].letters)
+          if (!has(terms[a].letters, letter)) cost *= static_cast<double>(extent_of(c, terms[b], {letter}));
+        if (cost < least) least = cost, best_a = a, best_b = b;
+      }
+    const bool last = terms.size() == 2;
+    const std::string wanted = last ? result : wanted_by_others(terms, result, best_a, best_b);
+    terms[best_a] = multiply(c, terms[best_a], terms[best_b], wanted, last);
+    terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(best_b));
+  }
+}
+
+/// The terms of an equation of which each letter stands once in a term, without axes of extent 1 that repeat values; nothing of others.
+std::vector<Term> plain_terms(NodeContext& c, const Equation& equation) {
+  std::map<char, std::int64_t> extents;
+  for (std::size_t i = 0; i < equation.terms.size(); ++i)
+    for (std::size_t axis = 0; axis < equation.terms[i].size(); ++axis) {
+      if (equation.terms[i].find(equation.terms[i][axis]) != axis) return {};
+      std::int64_t& extent = extents[equation.terms[i][axis]];
+      const std::int64_t here = c.input_shape(i)[static_cast<int>(axis)];
+      if (extent > 1 && here != 1 && here != extent) return {};
+      extent = std::max(extent, here);
+    }
+  for (const char letter : equation.result)
+    if (!extents.contains(letter)) return {};
+  std::vector<Term> terms;
+  for (std::size_t i = 0; i < equation.terms.size(); ++i) {
+    std::vector<std::int64_t> dims;
+    Term term{c.float_input(i), {}};
+    for (std::size_t axis = 0; axis < equation.terms[i].size(); ++axis) {
+      const std::int64_t here = c.input_shape(i)[static_cast<int>(axis)];
+      if (here == 0) return {};
+      if (here != extents[equation.terms[i][axis]]) continue;
+      term.letters += equation.terms[i][axis];
+      dims.push_back(here);
+    }
+    term.value = c.add_reshape(term.value, c.make_shape(dims));
+    terms.push_back(std::move(term));
+  }
+  return terms;
 }
 
 }  // namespace
@@ -149,8 +237,9 @@ void lower_einsum(NodeContext& c) {
   const bool fixed =
       std::none_of(inputs.begin(), inputs.end(), [&](ValueId x) { return c.bounded(x) || !is_float(c.draft().value(x).dtype); });
   const bool run_time = std::any_of(inputs.begin(), inputs.end(), [&](ValueId x) { return c.constant(x) == nullptr; });
-  if (Product product; fixed && run_time && product_of(c, equation, product))
-    return c.set_output(0, add_einsum_product(c, equation, product));
+  if (fixed && run_time)
+    if (std::vector<Term> terms = plain_terms(c, equation); !terms.empty())
+      return c.set_output(0, add_terms(c, std::move(terms), equation.result));
   c.set_output(0, add_plain(c, "EinsumOfLetters", inputs, {axes, {static_cast<std::int64_t>(equation.result.size())}}));
 }
 

@@ -311,6 +311,11 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
 
 std::int64_t real_bits(double value) noexcept { return std::bit_cast<std::int64_t>(value); }
 
+/// Of values and their places, both wanted: the places are sorted once, and the values are those that lie there.
+bool gathers_values(const NodeContext& c, const PlainOperator& op) {
+  return op.name == "TopK" && c.wants_output(0) && c.wants_output(1) && !c.bounded(c.input(0));
+}
+
 void lower_plain(NodeContext& c, const PlainOperator& op) {
   model::PlainAttributes attributes;
   attributes.op = op.number;
@@ -329,12 +334,19 @@ void lower_plain(NodeContext& c, const PlainOperator& op) {
     attributes.present |= 1u << i;
     values.push_back(c.input(i));
   }
-  for (std::size_t o = 0; o < c.output_count(); ++o) {
+  for (std::size_t o = gathers_values(c, op) ? 1 : 0; o < c.output_count(); ++o) {
     if (!c.wants_output(o)) continue;
     if (o >= static_cast<std::size_t>(op.outputs)) c.refuse("output " + std::to_string(o) + " is not supported");
     attributes.result = static_cast<std::uint8_t>(o);
     c.set_output(o, make(c, op, attributes, values, true));
   }
+  if (!gathers_values(c, op)) return;
+  if (c.bounded(c.outputs()[1])) {
+    attributes.result = 0;
+    return c.set_output(0, make(c, op, attributes, values, true));
+  }
+  c.set_output(0, add_plain(c, "GatherElements", {c.input(0), c.outputs()[1]},
+                            {arguments[1].empty() ? std::vector<std::int64_t>{-1} : arguments[1]}));
 }
 
 ValueId add_plain(NodeContext& c, std::string_view name, std::vector<ValueId> inputs, std::vector<std::vector<std::int64_t>> arguments,

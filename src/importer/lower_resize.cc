@@ -105,6 +105,20 @@ std::vector<int> axes_of(const NodeContext& c, int rank) {
   return axes;
 }
 
+/// Are the channels of an image the last axis?
+bool pixels_last(const Shape& in, const Shape& out) noexcept {
+  return in.rank() == 4 && in[0] == out[0] && in[3] == out[3] && in[1] != out[1];
+}
+
+/// As channels first: so images lie in memory with channels last, and neither transpose moves a byte there.
+ValueId resize_pixels_last(NodeContext& c, ValueId x, const Shape& out, ResizeAttributes attributes) {
+  std::swap(attributes.scale[2], attributes.scale[3]);
+  std::swap(attributes.scale[1], attributes.scale[2]);
+  const ValueId first = c.add_transpose(x, Perm{0, 3, 1, 2, 4, 5, 6, 7});
+  const ValueId y = c.add(model::OpKind::kResize, {first}, Shape{out[0], out[3], out[1], out[2]}, attributes);
+  return c.add_transpose(y, Perm{0, 2, 3, 1, 4, 5, 6, 7});
+}
+
 }  // namespace
 
 void lower_resize(NodeContext& c) {
@@ -150,7 +164,7 @@ void lower_resize(NodeContext& c) {
   }
   if (shrinks && attributes.mode != ResizeMode::kNearest && c.integer("antialias", 0) != 0) c.refuse("antialias = 1");
   if (!changes) return c.set_output(0, x);
-  c.set_output(0, c.add(model::OpKind::kResize, {x}, out, attributes));
+  c.set_output(0, pixels_last(in, out) ? resize_pixels_last(c, x, out, attributes) : c.add(model::OpKind::kResize, {x}, out, attributes));
 }
 
 namespace {

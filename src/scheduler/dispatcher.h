@@ -55,10 +55,12 @@ class Dispatcher final : public Scheduler {
     std::size_t region = 0;  // of what its job hands over
     std::uint64_t epoch = 0;
     Time began = 0;
-    UnitIndex unit = 0;        // under way...
-    Time unit_began = 0;       // ...since then
-    bool interrupted = false;  // what the unit takes in all is no measurement of it
-    bool abandoned = false;    // it gave way and is not to go on: the board knows no run of it
+    Time in_units = 0;           // what its units have taken
+    bool pays_dispatch = false;  // it does not go on with what ran before it
+    UnitIndex unit = 0;          // under way...
+    Time unit_began = 0;         // ...since then
+    bool interrupted = false;    // what the unit takes in all is no measurement of it
+    bool abandoned = false;      // it gave way and is not to go on: the board knows no run of it
   };
   struct Worker {
     Dispatcher* dispatcher = nullptr;

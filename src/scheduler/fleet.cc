@@ -376,37 +376,43 @@ std::size_t Fleet::spare_regions() const noexcept {
   return spare;
 }
 
-Result<Time> Fleet::measure(UnitProgram& unit, const FleetModel& entry, const SchedulerOptions& options) {
+Result<Time> Fleet::measure_once(UnitProgram& unit, const FleetModel& entry) {
   // Copies: processors measure at the same time, and a unit may read an output of the model that another unit has made.
   std::vector<std::vector<std::byte>> outputs = entry.outputs;
   AlignedBytes between = entry.between;
   const ReferenceJob job(entry, outputs, between.bytes());
-  std::vector<Time> taken;
-  for (int run = 0; run < options.warmup_runs + options.profile_runs; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
-    SLUICE_RETURN_IF_ERROR(give_inputs(unit, job.memory));
-    SLUICE_RETURN_IF_ERROR(unit.program->run());
-    SLUICE_RETURN_IF_ERROR(take_outputs(unit, job.memory));
-    if (run >= options.warmup_runs) taken.push_back((std::chrono::steady_clock::now() - begin).count());
-  }
-  std::nth_element(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(taken.size() / 2), taken.end());
-  return std::max<Time>(taken[taken.size() / 2], 1);
+  const auto begin = std::chrono::steady_clock::now();
+  SLUICE_RETURN_IF_ERROR(give_inputs(unit, job.memory));
+  SLUICE_RETURN_IF_ERROR(unit.program->run());
+  SLUICE_RETURN_IF_ERROR(take_outputs(unit, job.memory));
+  return std::max<Time>((std::chrono::steady_clock::now() - begin).count(), 1);
 }
 
+/// All models in turn, so a run finds in caches what it finds there when jobs of all models come.
 Status Fleet::measure(std::size_t p, const SchedulerOptions& options) noexcept {
   if (processors[p].clock) return {};
   return or_out_of_memory(processors[p].options.name, [&]() -> Status {
-    for (FleetModel& entry : models)
-      for (UnitIndex u = 0; u < entry.programs[p].size(); ++u) {
-        UnitProgram& unit = entry.programs[p][u];
-        if (!unit.program) continue;
-        const Result<Time> time = measure(unit, entry, options);
-        if (time)
-          entry.units.units[u].times[p] = *time;
-        else if (processors[p].options.backend)
-          SLUICE_RETURN_IF_ERROR(fall_back(entry, p, u, time.error()));
-        else
-          return fail(time.error());
+    std::vector<std::vector<std::vector<Time>>> taken(models.size());
+    for (std::size_t m = 0; m < models.size(); ++m) taken[m].resize(models[m].programs[p].size());
+    for (int run = 0; run < options.warmup_runs + options.profile_runs; ++run)
+      for (std::size_t m = 0; m < models.size(); ++m)
+        for (UnitIndex u = 0; u < taken[m].size(); ++u) {
+          UnitProgram& unit = models[m].programs[p][u];
+          if (!unit.program) continue;
+          const Result<Time> time = measure_once(unit, models[m]);
+          if (time && run >= options.warmup_runs)
+            taken[m][u].push_back(*time);
+          else if (!time && processors[p].options.backend)
+            SLUICE_RETURN_IF_ERROR(fall_back(models[m], p, u, time.error()));
+          else if (!time)
+            return fail(time.error());
+        }
+    for (std::size_t m = 0; m < models.size(); ++m)
+      for (UnitIndex u = 0; u < taken[m].size(); ++u) {
+        std::vector<Time>& times = taken[m][u];
+        if (!models[m].programs[p][u].program) continue;
+        std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+        models[m].units.units[u].times[p] = times[times.size() / 2];
       }
     return {};
   });

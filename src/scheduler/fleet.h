@@ -115,7 +115,7 @@ class Fleet {
   Status run_reference(FleetModel& model, std::size_t processor);
   Status read_weights();
   Status make_timed_programs(FleetModel& model);
-  Result<Time> measure(UnitProgram& unit, const FleetModel& model, const SchedulerOptions& options);
+  Result<Time> measure_once(UnitProgram& unit, const FleetModel& model);
 
   // fleet_memory.cc
   Result<std::vector<Part>> parts(const SchedulerOptions& options) const;

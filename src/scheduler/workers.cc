@@ -10,7 +10,9 @@ void Dispatcher::work(void* context) noexcept {
   Worker& worker = *static_cast<Worker*>(context);
   // Compute threads give way to every other thread that wakes up on their processor: callers, timed processors, loaders, waiters for a
   // device.
+  const FleetProcessor& processor = worker.dispatcher->fleet_.processors[worker.number];
   if (worker.dispatcher->fleet_.computes(worker.number)) work_in_turns_of(kLongTurnNs);
+  if (processor.clock) wake_on_time();
   worker.dispatcher->measure(worker);
   worker.dispatcher->serve(worker);
 }
@@ -40,6 +42,7 @@ void Dispatcher::take(Worker& worker, Assignment& assignment) noexcept {
   worker.assigned = false;
   assignment.run = state.processors[worker.number].run;
   const JobState& job = state.job(assignment.run.job);
+  assignment.pays_dispatch = assignment.run.first == 0 || !state.runs_last(worker.number, assignment.run.job, assignment.run.first - 1);
   JobRecord* const record = jobs_.find_on_board(job.ticket);
   assignment.ticket = job.ticket;
   assignment.model = job.model;
@@ -117,7 +120,10 @@ Status Dispatcher::run_program(Worker& worker, Assignment& assignment, const Uni
   worker.copying = false;
   count_handed_over(worker, assignment, unit);
   board_->set_now(now());
-  if (status && !assignment.interrupted) board_->observed(ProcessorId(worker.number), assignment.unit, now() - assignment.unit_began);
+  const Time took = board_->state().now - assignment.unit_began;
+  assignment.in_units += took;
+  if (status && !assignment.interrupted) board_->observed(ProcessorId(worker.number), assignment.unit, took);
+  assignment.pays_dispatch = assignment.pays_dispatch && !assignment.interrupted;
   return status;
 }
 
@@ -178,6 +184,8 @@ void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Sta
     return;
   }
   ++worker.statistics.runs;
+  if (status && assignment.pays_dispatch)
+    board_->observed_dispatch(id, board_->state().now - board_->state().processors[worker.number].began - assignment.in_units);
   if (!status && !board_->state().job(assignment.run.job).dropped) {
     jobs_.find_on_board(assignment.ticket)->result.status = status;
     board_->fail(assignment.run.job);

@@ -138,6 +138,12 @@ TEST_CASE("pools") {
     check_kernel(pool_problem({kind, square(7, 7, 1, 0)}, 3, 70), kernel_id::kPool);
     check_kernel(pool_problem({kind, square(5, 2, 2, 0)}, 2, 5, {Function::kRelu}), kernel_id::kPool);
     check_kernel(pool_problem({kind, square(5, 3, 1, 1), true}, 2, 20), kernel_id::kPool);
+    for (std::int64_t c : {1, 2, 3, 7, 16, 63, 65}) {  // neighbouring windows of few channels are one run
+      check_kernel(pool_problem({kind, square(9, 3, 1, 1), true}, 2, c), kernel_id::kPool);
+      check_kernel(pool_problem({kind, square(9, 2, 1, 0)}, 1, c, {Function::kRelu}), kernel_id::kPool);
+      check_kernel(pool_problem({kind, square(20, 17, 1, 8)}, 1, c), kernel_id::kPool);
+      check_kernel(pool_problem({kind, square(2, 5, 1, 4)}, 1, c), kernel_id::kPool);
+    }
     model::Window dilated = square(9, 3, 1, 2);
     dilated.dilation_h = dilated.dilation_w = 2;
     check_kernel(pool_problem({kind, with_output(dilated), true}, 1, 6), kernel_id::kPool);
@@ -200,6 +206,12 @@ TEST_CASE("products of activations") {
     check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 3, 8, n}, Shape{2, 3, n, 4}}, Shape{2, 3, 8, 4}), kernel_id::kMatMul);
   }
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{3, 1, 5}, Shape{3, 5, 70}}, Shape{3, 1, 70}), kernel_id::kMatMul);
+  for (std::int64_t n = 1; n <= 9; ++n)  // many lines by few columns, of sums of every length
+    for (std::int64_t depth : {1, 2, 3, 4, 5, 7, 8, 10, 37}) {
+      check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{41, depth}, Shape{depth, n}}, Shape{41, n}), kernel_id::kMatMul);
+      check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 1, 33, depth}, Shape{2, 3, depth, n}}, Shape{2, 3, 33, n}),
+                   kernel_id::kMatMul);
+    }
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{4, 5}, Shape{2, 5, 20}}, Shape{2, 4, 20}), kernel_id::kMatMul);
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{9, 700}, Shape{700, 150}}, Shape{9, 150}), kernel_id::kMatMul);
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 1, 4, 5}, Shape{3, 5, 20}}, Shape{2, 3, 4, 20}), kernel_id::kMatMul);

@@ -69,6 +69,32 @@ TEST_CASE("transposed convolutions of all phases") {
         }
 }
 
+TEST_CASE("transposed convolutions of few outputs, whose pixels of a phase are lanes") {
+  for (std::int64_t outputs = 1; outputs <= 11; ++outputs)
+    for (std::int64_t kernel : {2, 3, 5})
+      for (std::int64_t stride : {1, 2, 3}) {
+        const model::Window w{.in_h = 3,
+                              .in_w = 13 + outputs,
+                              .kernel_h = kernel,
+                              .kernel_w = kernel + outputs % 2,
+                              .stride_h = stride,
+                              .stride_w = stride,
+                              .dilation_h = 1,
+                              .dilation_w = 1 + outputs % 2,
+                              .pad_top = kernel / 2,
+                              .pad_left = kernel / 2,
+                              .pad_bottom = 0,
+                              .pad_right = kernel / 2};
+        check_all_cuts(conv_problem({with_transposed_output(w), 1, 2 * outputs - 1, outputs}, 2,
+                                    outputs % 3 == 0 ? kFull : model::Epilogue{}, model::OpKind::kConvTranspose),
+                       kernel_id::kConvTransposed);
+      }
+  const model::Window large{
+      .in_h = 3, .in_w = 150, .kernel_h = 4, .kernel_w = 4, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};
+  check_all_cuts(conv_problem({with_transposed_output(large), 1, 130, 2}, 1, kFull, model::OpKind::kConvTranspose),
+                 kernel_id::kConvTransposed);
+}
+
 TEST_CASE("transposed convolutions of few outputs whose taps do not meet") {
   const auto apart = [](std::int64_t h, std::int64_t w, std::int64_t stride_h, std::int64_t stride_w) {
     return with_transposed_output(

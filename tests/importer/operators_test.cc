@@ -217,6 +217,23 @@ TEST_CASE("Einsum with ellipses is that with the axes named, from the last on") 
   CHECK_FALSE(Run(few).status);
 }
 
+namespace {
+
+/// Calls body(index) for each value of all letters, which have the extents that `extent` says.
+template <class Extent, class Body>
+void for_each_place(const std::string& letters, const Extent& extent, const Body& body) {
+  std::int64_t total = 1;
+  for (const char letter : letters) total *= extent(letter);
+  for (std::int64_t i = 0; i < total; ++i) {
+    std::map<char, std::int64_t> index;
+    std::int64_t left = i;
+    for (auto letter = letters.rbegin(); letter != letters.rend(); left /= extent(*letter++)) index[*letter] = left % extent(*letter);
+    body(index);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("Einsum of two values is a product of matrices, whatever the order of the letters") {
   const auto extent = [](char letter) { return static_cast<std::int64_t>(letter - 'a') + 2; };
   const auto shape_of = [&](const std::string& term) {
@@ -234,11 +251,13 @@ TEST_CASE("Einsum of two values is a product of matrices, whatever the order of 
   struct Equation {
     std::string x, w, y;
     bool product;
+    bool product_of_constant;  // sums of a constant are computed at convert
   };
-  for (const auto& [x, w, y, product] :
-       {Equation{"abcd", "abed", "abce", true}, Equation{"abce", "abed", "abcd", true}, Equation{"bad", "cbd", "abc", true},
-        Equation{"ab", "bc", "ca", true}, Equation{"a", "b", "ab", true}, Equation{"ab", "ab", "a", true}, Equation{"abc", "abc", "", true},
-        Equation{"ab", "ab", "ab", true}, Equation{"ab", "bc", "a", false}, Equation{"ab", "ab", "ba", true}})
+  for (const auto& [x, w, y, product, product_of_constant] :
+       {Equation{"abcd", "abed", "abce", true, true}, Equation{"abce", "abed", "abcd", true, true},
+        Equation{"bad", "cbd", "abc", true, true}, Equation{"ab", "bc", "ca", true, true}, Equation{"a", "b", "ab", true, true},
+        Equation{"ab", "ab", "a", false, false}, Equation{"abc", "abc", "", false, false}, Equation{"ab", "ab", "ab", true, true},
+        Equation{"ab", "bc", "a", false, true}, Equation{"ab", "ab", "ba", true, true}})
     for (const bool constant : {false, true}) {
       OnnxBuilder b;
       b.input("x", shape_of(x));
@@ -255,24 +274,112 @@ TEST_CASE("Einsum of two values is a product of matrices, whatever the order of 
       std::string letters = y;
       for (const char letter : x + w)
         if (letters.find(letter) == std::string::npos) letters += letter;
-      std::int64_t total = 1;
-      for (const char letter : letters) total *= extent(letter);
       Floats want(made.size());
-      for (std::int64_t i = 0; i < total; ++i) {
-        std::map<char, std::int64_t> index;
-        std::int64_t left = i;
-        for (auto letter = letters.rbegin(); letter != letters.rend(); left /= extent(*letter++)) index[*letter] = left % extent(*letter);
+      for_each_place(letters, extent, [&](std::map<char, std::int64_t>& index) {
         const auto at = [&](const std::string& term) {
           std::int64_t offset = 0;
           for (const char letter : term) offset = offset * extent(letter) + index[letter];
           return static_cast<std::size_t>(offset);
         };
         want[at(y)] += vx[at(x)] * vw[at(w)];
-      }
+      });
       INFO(x << "," << w << "->" << y << (constant ? ", the second constant" : ""));
       CHECK(made == want);
-      CHECK(matrices == product);
+      CHECK(matrices == (constant ? product_of_constant : product));
     }
+}
+
+TEST_CASE("Einsum of one to four values is that of plain loops") {
+  // Extents of letters: a 2, b 3, ...; capital letters mark an axis of extent 1 in a term, which repeats.
+  const auto extent = [](char letter) { return letter < 'a' ? std::int64_t{1} : static_cast<std::int64_t>(letter - 'a') + 2; };
+  const auto lower = [](char letter) { return static_cast<char>(letter < 'a' ? letter - 'A' + 'a' : letter); };
+  const auto count_of = [&](const std::string& term) {
+    std::int64_t count = 1;
+    for (const char letter : term) count *= extent(letter);
+    return count;
+  };
+  const auto values_of = [&](const std::string& term, int seed) {
+    Floats values(static_cast<std::size_t>(count_of(term)));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((static_cast<int>(i) * 7 + seed) % 5 - 2);
+    return values;
+  };
+  struct Case {
+    std::vector<std::string> terms;
+    std::string y;
+  };
+  for (const auto& [terms, y] :
+       {Case{{"ab"}, "ba"}, Case{{"abc"}, "ca"}, Case{{"abc"}, ""}, Case{{"aab"}, "ab"}, Case{{"ab", "bc", "cd"}, "ad"},
+        Case{{"ab", "cb", "cd", "de"}, "ea"}, Case{{"ab", "bc", "ac"}, "a"}, Case{{"ab", "cbd", "ad"}, "ca"},
+        Case{{"ab", "ab", "ab"}, "ab"}, Case{{"ab", "cd"}, "a"}, Case{{"a", "b", "c"}, "cab"}, Case{{"aB", "ab"}, "a"},
+        Case{{"aBc", "bc"}, "ab"}, Case{{"ab", "bc", "cd"}, ""}, Case{{"abc", "abc"}, "ac"}, Case{{"abc", "cba"}, ""}})
+    for (const bool constant : {false, true}) {
+      OnnxBuilder b;
+      std::string equation, letters = y;
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < terms.size(); ++i) {
+        std::string term = terms[i];
+        std::vector<std::int64_t> shape;
+        for (char& letter : term) {
+          shape.push_back(extent(letter));
+          letter = lower(letter);
+          if (letters.find(letter) == std::string::npos) letters += letter;
+        }
+        equation += (i == 0 ? "" : ",") + term;
+        names.push_back("x" + std::to_string(i));
+        constant&& i > 0 ? b.initializer(tensor(names[i].c_str(), shape, values_of(terms[i], static_cast<int>(i))))
+                         : b.input(names[i].c_str(), shape);
+      }
+      b.node("Einsum", names, {"y"}, {attribute("equation", (equation + "->" + y).c_str())}).output("y");
+      INFO(equation << "->" << y << (constant ? ", all but the first constant" : ""));
+      Run r(b);
+      REQUIRE(r.status);
+      for (std::size_t i = 1; i < terms.size() && !constant; ++i)
+        r.set(static_cast<int>(i), values_of(terms[i], static_cast<int>(i)), DType::kF32);
+      const Floats made = r.run(values_of(terms[0], 0));
+      Floats want(made.size());
+      for_each_place(letters, extent, [&](std::map<char, std::int64_t>& index) {
+        const auto at = [&](const std::string& term) {
+          std::int64_t offset = 0;
+          for (const char letter : term) offset = offset * extent(letter) + (letter < 'a' ? 0 : index[letter]);
+          return static_cast<std::size_t>(offset);
+        };
+        float product = 1;
+        for (std::size_t t = 0; t < terms.size(); ++t) product *= values_of(terms[t], static_cast<int>(t))[at(terms[t])];
+        want[at(y)] += product;
+      });
+      CHECK(made == want);
+    }
+}
+
+TEST_CASE("TopK gives values and their places, wanted together or alone") {
+  const auto run = [](bool values, bool places) {
+    OnnxBuilder b;
+    b.input("x", {2, 5}).initializer(tensor("k", {1}, Ints{3}));
+    b.node("TopK", {"x", "k"}, {values ? "v" : "", places ? "p" : ""}, {});
+    if (values) b.output("v");
+    if (places) b.node("Cast", {"p"}, {"f"}, {attribute("to", std::int64_t{1})}).output("f");
+    Run r(b);
+    REQUIRE(r.status);
+    const Floats first = r.run({1, 5, 3, 5, 2, 0, -1, -2, 4, 4});
+    return values && places ? std::pair(first, r.floats(1)) : std::pair(values ? first : Floats{}, values ? Floats{} : first);
+  };
+  const Floats values{5, 5, 3, 4, 4, 0}, places{1, 3, 2, 3, 4, 0};
+  CHECK(run(true, true) == std::pair(values, places));
+  CHECK(run(true, false).first == values);
+  CHECK(run(false, true).second == places);
+}
+
+TEST_CASE("images with channels last are resized as those with channels first") {
+  const auto run = [](bool last, const char* mode) {
+    OnnxBuilder b;
+    b.input("x", {1, 3, 4, 2}).initializer(tensor("s", {4}, last ? Floats{1, 2, 1.5f, 1} : Floats{1, 1, 2, 1.5f}));
+    if (last) return b.node("Resize", {"x", "", "s"}, {"y"}, {attribute("mode", mode)}).output("y");
+    b.node("Transpose", {"x"}, {"t"}, {attribute("perm", std::vector<std::int64_t>{0, 3, 1, 2})});
+    b.node("Resize", {"t", "", "s"}, {"r"}, {attribute("mode", mode)});
+    return b.node("Transpose", {"r"}, {"y"}, {attribute("perm", std::vector<std::int64_t>{0, 2, 3, 1})}).output("y");
+  };
+  for (const char* mode : {"nearest", "linear", "cubic"})
+    CHECK(Run(run(true, mode)).run(ramp(24, 0.3f)) == Run(run(false, mode)).run(ramp(24, 0.3f)));
 }
 
 TEST_CASE("outputs that are constants, inputs, or without elements") {

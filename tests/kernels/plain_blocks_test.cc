@@ -18,12 +18,16 @@
 #include "src/kernels/movement/broadcast.h"
 #include "src/kernels/movement/regions.h"
 #include "src/kernels/plain/elements.h"
+#include "tests/kernels/plain_values.h"
 
 using namespace sluice;
 using namespace sluice::kernels;
 using namespace sluice::kernels::plain;
 
 namespace {
+
+using test::bits;
+using test::Lists;
 
 struct Tensor {
   Shape shape;
@@ -40,37 +44,18 @@ Tensor random_tensor(const Shape& shape, unsigned seed, float most = 1.0f) {
   return t;
 }
 
-using Lists = std::vector<std::vector<std::int64_t>>;
-
 /// Inputs without elements are not given.
 std::vector<float> run_plain(std::string_view name, std::vector<Tensor> inputs, const Lists& arguments) {
-  model::PlainAttributes attributes;
-  const PlainOperator& op = *find_plain(name);
-  attributes.op = op.number;
   std::vector<PlainTensor> tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].values.empty()) continue;
-    attributes.present |= 1u << i;
-    tensors.push_back(inputs[i].plain());
-  }
-  for (const auto& list : arguments) {
-    attributes.arguments.push_back(static_cast<std::int64_t>(list.size()));
-    attributes.arguments.insert(attributes.arguments.end(), list.begin(), list.end());
-  }
-  const PlainNode node(op, form_of(attributes), tensors);
-  PlainTensor out;
-  REQUIRE(infer_plain(node, out) == nullptr);
-  std::vector<float> made(static_cast<std::size_t>(out.count()));
-  const GenericKernel& kernel = generic_kernel(op);
-  std::vector<std::byte> scratch(kernel.scratch == nullptr ? 0 : kernel.scratch(node));
-  out.data = reinterpret_cast<std::byte*>(made.data());
-  REQUIRE(kernel.run(node, out, scratch.data()) == nullptr);
-  return made;
+  for (Tensor& input : inputs) tensors.push_back(input.values.empty() ? PlainTensor{} : input.plain());
+  std::vector<std::byte> made;
+  const PlainTensor out = test::run_plain(name, tensors, arguments, 0, made);
+  std::vector<float> values(static_cast<std::size_t>(out.count()));
+  std::memcpy(values.data(), made.data(), made.size());
+  return values;
 }
 
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-
-std::int64_t bits(double x) { return std::bit_cast<std::int64_t>(x); }
 
 struct AttentionCase {
   std::int64_t heads = 1, key_heads = 1, queries = 1, keys = 1, size = 1, width = 1, past = 0;

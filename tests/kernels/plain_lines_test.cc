@@ -1,106 +1,16 @@
 // Plain operators that walk lines, several rows at once or strided copies, against loops over single elements: sizes 1 to 10, odd and
 // larger than what is done at once; element types of every size; results bit by bit.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
-#include <random>
 #include <string_view>
 #include <vector>
 
-#include "sluice/kernels/kernel.h"
-#include "sluice/kernels/plain.h"
-#include "sluice/model/attributes.h"
-#include "src/kernels/plain/elements.h"
+#include "tests/kernels/plain_values.h"
 
 using namespace sluice;
 using namespace sluice::kernels;
 using namespace sluice::kernels::plain;
-
-namespace {
-
-constexpr std::int64_t kSizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 67};
-constexpr DType kTypes[] = {DType::kF32, DType::kU8, DType::kI16, DType::kI32, DType::kI64};
-
-using Lists = std::vector<std::vector<std::int64_t>>;
-
-struct Values {
-  DType dtype = DType::kF32;
-  Shape shape;
-  std::vector<std::byte> bytes;
-
-  template <class T>
-  T at(std::int64_t i) const {
-    T value;
-    std::memcpy(&value, bytes.data() + i * std::int64_t{sizeof(T)}, sizeof(T));
-    return value;
-  }
-  bool same(std::int64_t i, const Values& other, std::int64_t k) const {
-    const std::size_t size = size_of(dtype);
-    return std::memcmp(bytes.data() + static_cast<std::size_t>(i) * size, other.bytes.data() + static_cast<std::size_t>(k) * size, size) ==
-           0;
-  }
-};
-
-/// Small numbers with many equals; of floats also NaN, infinities and both zeros when `strange`.
-Values random_values(DType dtype, const Shape& shape, unsigned seed, bool strange = false) {
-  std::mt19937 random(seed);
-  Values v{dtype, shape, std::vector<std::byte>(static_cast<std::size_t>(shape.element_count()) * size_of(dtype))};
-  const PlainTensor tensor{dtype, shape, v.bytes.data()};
-  constexpr float kStrange[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f};
-  for (std::int64_t i = 0; i < shape.element_count(); ++i) {
-    const auto number = static_cast<std::int64_t>(random() % 21);
-    if (dtype == DType::kF32)
-      tensor.as<float>()[i] = strange && random() % 5 == 0 ? kStrange[random() % 5] : static_cast<float>(number - 10) * 0.37f;
-    else if (dtype == DType::kBool)
-      tensor.as<std::uint8_t>()[i] = random() % 2;
-    else
-      set_integer(tensor, i, number - (dtype == DType::kU8 ? 0 : 10));
-  }
-  return v;
-}
-
-Values run_plain(std::string_view name, std::vector<Values> inputs, const Lists& arguments, int result = 0) {
-  model::PlainAttributes attributes;
-  const PlainOperator& op = *find_plain(name);
-  attributes.op = op.number;
-  attributes.result = static_cast<std::uint8_t>(result);
-  std::vector<PlainTensor> tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].bytes.empty()) continue;
-    attributes.present |= 1u << i;
-    tensors.push_back({inputs[i].dtype, inputs[i].shape, inputs[i].bytes.data()});
-  }
-  for (const auto& list : arguments) {
-    attributes.arguments.push_back(static_cast<std::int64_t>(list.size()));
-    attributes.arguments.insert(attributes.arguments.end(), list.begin(), list.end());
-  }
-  const PlainNode node(op, form_of(attributes), tensors);
-  PlainTensor out;
-  REQUIRE(infer_plain(node, out) == nullptr);
-  Values made{out.dtype, out.shape, std::vector<std::byte>(static_cast<std::size_t>(out.count()) * size_of(out.dtype))};
-  const GenericKernel& kernel = generic_kernel(op);
-  std::vector<std::byte> scratch(kernel.scratch == nullptr ? 0 : kernel.scratch(node));
-  out.data = made.bytes.data();
-  REQUIRE(kernel.run(node, out, scratch.data()) == nullptr);
-  return made;
-}
-
-std::int64_t bits(double x) { return std::bit_cast<std::int64_t>(x); }
-
-/// The places of element i of `shape`.
-std::vector<std::int64_t> index_of(const Shape& shape, std::int64_t i) {
-  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
-  for (int axis = shape.rank() - 1; axis >= 0; i /= shape[axis--]) index[static_cast<std::size_t>(axis)] = i % shape[axis];
-  return index;
-}
-std::int64_t offset_of(const Shape& shape, const std::vector<std::int64_t>& index) {
-  std::int64_t offset = 0;
-  for (int axis = 0; axis < shape.rank(); ++axis) offset = offset * shape[axis] + index[static_cast<std::size_t>(axis)];
-  return offset;
-}
-
-}  // namespace
+using namespace sluice::kernels::test;
 
 TEST_CASE("reductions over any axes add values in their order") {
   for (const std::int64_t size : kSizes)
@@ -320,62 +230,6 @@ TEST_CASE("values are gathered from either end") {
         }
         CHECK(same);
       }
-}
-
-namespace {
-
-/// One axis of a convolution.
-struct ConvAxis {
-  std::int64_t in = 1, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
-  std::int64_t out() const { return (in + before + after - (kernel - 1) * dilation - 1) / stride + 1; }
-};
-
-/// A convolution over planes of rows, the chain of each output by itself: taps in their order, channels rising within each.
-void check_convolution(const ConvAxis& plane, const ConvAxis& row, std::int64_t groups, std::int64_t depth, std::int64_t per_group) {
-  const std::int64_t images = 2, channels = groups * depth, outputs = groups * per_group;
-  const Values x = random_values(DType::kF32, Shape{images, channels, plane.in, row.in}, 31);
-  const Values w = random_values(DType::kF32, Shape{outputs, depth, plane.kernel, row.kernel}, 32);
-  const Values bias = random_values(DType::kF32, Shape{outputs}, 33);
-  const Values y = run_plain("Conv", {x, w, bias},
-                             {{},
-                              {plane.stride, row.stride},
-                              {plane.dilation, row.dilation},
-                              {plane.before, row.before, plane.after, row.after},
-                              {0},
-                              {0},
-                              {groups}});
-  REQUIRE(y.shape == Shape{images, outputs, plane.out(), row.out()});
-  bool same = true;
-  for (std::int64_t i = 0; i < y.shape.element_count(); ++i) {
-    const auto at = index_of(y.shape, i);
-    float sum = 0.0f;
-    for (std::int64_t ky = 0; ky < plane.kernel; ++ky)
-      for (std::int64_t kx = 0; kx < row.kernel; ++kx) {
-        const std::int64_t iy = at[2] * plane.stride + ky * plane.dilation - plane.before;
-        const std::int64_t ix = at[3] * row.stride + kx * row.dilation - row.before;
-        if (iy < 0 || iy >= plane.in || ix < 0 || ix >= row.in) continue;
-        for (std::int64_t c = 0; c < depth; ++c)
-          sum = std::fma(x.at<float>(((at[0] * channels + at[1] / per_group * depth + c) * plane.in + iy) * row.in + ix),
-                         w.at<float>(((at[1] * depth + c) * plane.kernel + ky) * row.kernel + kx), sum);
-      }
-    same = same && y.at<float>(i) == sum + bias.at<float>(at[1]);
-  }
-  INFO("row of " << row.in << ", kernel " << row.kernel << ", stride " << row.stride << ", groups " << groups);
-  CHECK(same);
-}
-
-}  // namespace
-
-TEST_CASE("convolutions with weights of the run time: rows of every length, strides, dilations, padding, groups") {
-  for (const std::int64_t size : kSizes)
-    for (const std::int64_t stride : {1, 2, 3}) {
-      check_convolution({5, 3, 2, 1, 1, 1}, {size, 3, stride, 1, 1, 1}, 1, 3, 5);
-      check_convolution({4, 2, 1, 2, 2, 0}, {size, 1, stride, 1, 0, 0}, 3, 1, 1);
-      check_convolution({2, 1}, {size + 4, 3, stride, 2, 3, 0}, 2, 2, 9);
-    }
-  check_convolution({9, 9, 1, 1, 4, 4}, {80, 9, 1, 1, 4, 4}, 1, 1, 2);  // more taps than go into one call
-  check_convolution({3, 3}, {2100, 2, 1030, 1, 0, 0}, 1, 2, 3);         // strides and paddings that are no lines
-  check_convolution({3, 3}, {3, 2, 1, 1, 5000, 1}, 1, 2, 3);
 }
 
 TEST_CASE("means of windows of one to three axes are those of their taps, row after row") {

@@ -103,6 +103,25 @@ TEST_CASE("1x1 convolutions, any stride") {
       }
 }
 
+TEST_CASE("few outputs of one tap, whose lanes are pixels, of sums and rows of every length") {
+  for (std::int64_t outputs = 1; outputs <= 9; ++outputs)
+    for (std::int64_t depth : {7, 8, 9, 10, 11, 16, 37})
+      for (std::int64_t columns : {1, 7, 8, 10, 15, 16, 17, 33, 47}) {
+        Problem p = convolution(3, columns, depth, outputs, 1, 1 + columns % 2, 0);
+        p.images = 1 + outputs % 2;
+        p.bias = columns % 2 == 0;
+        p.residual = depth % 2 == 0;
+        if (depth > 9) p.activation = {depth == 10 ? model::Function::kRelu : model::Function::kSigmoid};
+        sweep_pointwise(p);
+      }
+  for (std::int64_t rows : {15, 16, 31, 200})
+    for (std::int64_t outputs : {1, 2, 3, 4, 5, 8}) {
+      Problem p = dense(rows, 1030, outputs);
+      p.bias = p.residual = outputs % 2 == 0;
+      sweep_dense(p);
+    }
+}
+
 TEST_CASE("dense layers of any number of rows") {
   for (std::int64_t rows : {1, 2, 3, 4, 5, 7, 13, 14, 15, 29, 64})
     for (std::int64_t n : {1, 16, 33, 64, 129}) sweep_dense(dense(rows, 37, n));

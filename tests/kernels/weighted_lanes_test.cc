@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "src/kernels/weighted/lanes.h"
+#include "src/kernels/weighted/pointwise.h"
 #include "tests/kernels/weighted_sweep.h"
 
 namespace sluice::kernels::test {
@@ -58,6 +59,25 @@ TEST_CASE("groups of fewer than sixteen outputs") {
   wide.activation = {model::Function::kSilu};
   sweep_grouped(wide);
   for (std::int64_t stride : {1, 2}) sweep_grouped(convolution(31, 29, 12, 24, 3, stride, 11, 4, 11));
+}
+
+/// As the kernel does it: other ways where an instruction set has none of its own.
+void run_turned(const KernelCall& call, const weighted::TileTable& tiles) noexcept {
+  const auto& conv = call.parameters<operators::ConvolutionParameters>();
+  (weighted::turns_groups(conv, tiles) ? weighted::run_turned_groups : weighted::run_grouped_lanes)(call, tiles);
+}
+
+TEST_CASE("groups of few outputs and a single tap, whose lanes are the pixels of a row") {
+  for (std::int64_t outputs : {1, 2, 3, 4, 7, 8})
+    for (std::int64_t depth : {8, 9, 10, 37})
+      for (std::int64_t columns : {8, 15, 16, 17, 33})
+        for (const std::int64_t groups : {2, 5}) {
+          Problem p = convolution(3, columns, depth * groups, outputs * groups, 1, 1 + depth % 2, 0, groups);
+          p.images = 2;
+          p.bias = p.residual = outputs % 2 == 0;
+          if (columns == 16) p.activation = {model::Function::kSigmoid};
+          sweep(p, run_turned, workspace_of<weighted::grouped_lanes_workspace>);
+        }
 }
 
 TEST_CASE("groups of few inputs and outputs with a single tap") {

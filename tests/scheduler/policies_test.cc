@@ -151,8 +151,8 @@ struct Hand {
     scheduler::sluice(board.state(), memory, decisions);
     board.apply(decisions.all());
   }
-  JobSlot submit(std::size_t model) {
-    const JobSlot slot = board.submit({ModelId(model), kNever, 0});
+  JobSlot submit(std::size_t model, Time deadline = kNever) {
+    const JobSlot slot = board.submit({ModelId(model), deadline, 0});
     decide();
     return slot;
   }
@@ -177,16 +177,31 @@ struct Hand {
 
 TEST_CASE("jobs that come while all processors are busy are told their end, and wait for a new plan until one is idle") {
   Hand hand({make_chain({{4 * kMs}})});
-  hand.submit(0);
+  hand.submit(0, kSecond);
   const std::uint64_t plans = hand.memory.plans;
-  CHECK(hand.expected(hand.submit(0)) == 8 * kMs);
-  CHECK(hand.expected(hand.submit(0)) == 12 * kMs);
+  CHECK(hand.expected(hand.submit(0, kSecond)) == 8 * kMs);
+  CHECK(hand.expected(hand.submit(0, kSecond)) == 12 * kMs);
   CHECK(hand.memory.plans == plans);
   hand.end();
   CHECK(hand.memory.plans == plans + 1);
   // A place in the table that another job had is no job of the plan.
-  CHECK(hand.expected(hand.submit(0)) == 16 * kMs);
+  CHECK(hand.expected(hand.submit(0, kSecond)) == 16 * kMs);
   for (std::uint64_t ticket = 1; ticket < 4; ++ticket) CHECK(hand.end() == hand.board.state().job(JobSlot(0)).ticket - 3 + ticket);
+}
+
+TEST_CASE("jobs without a deadline end as was said when they came, whatever comes later") {
+  Hand hand({make_chain({{7 * kMs}}), make_chain({{1 * kMs}}), make_chain({{3 * kMs}})});
+  std::vector<Time> said(1);  // by ticket
+  Random random(5);
+  for (int i = 0; i < 60; ++i) {
+    for (std::uint64_t jobs = random.below(5); jobs > 0 && hand.board.state().live.size() < 60; --jobs)
+      said.push_back(hand.expected(hand.submit(random.below(3))));
+    if (hand.board.state().live.empty()) continue;
+    const std::uint64_t ticket = hand.end();
+    CHECK(hand.board.state().now == said[ticket]);
+  }
+  CHECK_FALSE(hand.memory.search.searched());
+  CHECK(hand.memory.search.items().size() > 32);  // those beyond the window of a search are told too
 }
 
 TEST_CASE("beyond the window who came first comes first") {

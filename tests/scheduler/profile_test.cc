@@ -62,6 +62,7 @@ TEST_CASE("a processor that has changed is known after three units, for all unit
   const std::vector<Model> models = {make_chain({{1000, 500}, {1000, kNever}}), make_chain({{400, 400}})};
   Profile profile(device, models);
   const Time before = profile.tail(ModelId(0), 0, 1);
+  for (int i = 0; i < 8; ++i) profile.observe(ModelId(0), 0, 0, 1000);  // its estimate is known to be right
   for (int i = 0; i < 3; ++i) profile.observe(ModelId(0), 0, 0, 3000);
   CHECK(std::abs(profile.time(ModelId(0), 1, 0) - 3000) < 900);
   CHECK(std::abs(profile.time(ModelId(1), 0, 0) - 1200) < 360);
@@ -70,6 +71,52 @@ TEST_CASE("a processor that has changed is known after three units, for all unit
   profile.rescale(1, 2);
   CHECK(profile.time(ModelId(0), 1, 1) == kNever);
   CHECK(profile.time(ModelId(0), 0, 1) == 1000);
+}
+
+TEST_CASE("a first estimate that was wrong moves alone, and different units that agree move their processor") {
+  const Device device = make_device(1);
+  const std::vector<Model> models = {make_chain({{1000}}), make_chain({{2000}}), make_chain({{1500}})};
+  Profile profile(device, models);
+  for (int i = 0; i < 3; ++i) profile.observe(ModelId(0), 0, 0, 3000);
+  CHECK(profile.time(ModelId(0), 0, 0) > 2000);
+  CHECK(profile.time(ModelId(1), 0, 0) == 2000);
+  for (int i = 0; i < 3; ++i) profile.observe(ModelId(1 + i % 2), 0, 0, i % 2 == 0 ? 6000 : 4500);
+  CHECK(profile.time(ModelId(1), 0, 0) > 5000);
+  CHECK(profile.time(ModelId(2), 0, 0) > 4000);
+}
+
+TEST_CASE("changes that come and go carry no unit away that nobody measures meanwhile") {
+  const Device device = make_device(1);
+  const std::vector<Model> models = {make_chain({{1000}}), make_chain({{1200}}), make_chain({{1000}})};
+  Profile profile(device, models);
+  for (int change = 0; change < 40; ++change)
+    for (int i = 0; i < 9; ++i) {
+      const Time took = change % 2 == 0 ? 3000 + 900 * (i % 3) : 1000;
+      profile.observe(ModelId(i % 2), 0, 0, took);
+    }
+  CHECK(profile.time(ModelId(2), 0, 0) > 450);
+  CHECK(profile.time(ModelId(2), 0, 0) < 2200);
+}
+
+TEST_CASE("what short units show moves no long one") {
+  const Device device = make_device(1);
+  const std::vector<Model> models = {make_chain({{1000}}), make_chain({{1100}}), make_chain({{100000}})};
+  Profile profile(device, models);
+  for (int i = 0; i < 3; ++i) profile.observe(ModelId(i % 2), 0, 0, 3300);
+  CHECK(profile.time(ModelId(0), 0, 0) > 2000);
+  CHECK(profile.time(ModelId(2), 0, 0) == 100000);
+}
+
+TEST_CASE("what a run takes beside its units is learned, and no outlier is") {
+  Device device = make_device(2);
+  device.processors[0].dispatch = 20000;
+  const std::vector<Model> models = {make_chain({{1000, 1000}})};
+  Profile profile(device, models);
+  profile.observe_dispatch(0, 100 * kMillisecond);
+  CHECK(profile.dispatch(0) < 30000);
+  for (int i = 0; i < 60; ++i) profile.observe_dispatch(0, i % 2 == 0 ? 45000 : 35000);
+  CHECK(std::abs(profile.dispatch(0) - 40000) < 2000);
+  CHECK(profile.dispatch(1) == device.processors[1].dispatch);
 }
 
 }  // namespace

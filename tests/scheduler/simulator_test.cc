@@ -108,5 +108,52 @@ TEST_CASE("a processor that became three times slower is found out, and work mov
   CHECK(missed <= after / 20);  // the two together still just do it
 }
 
+/// Two models on three processors, more work than two of them can do, less than all.
+Instance steady_work() {
+  Instance instance{make_device(3), {make_chain({{2 * kMs, 3 * kMs, kMs}}), make_chain({{kMs, kMs, kMs}, {3 * kMs, 2 * kMs, kMs}})}, {}};
+  Random random(3);
+  for (Time at = 0; at < 3 * kSecond; at += kMs / 2 + static_cast<Time>(random.below(kMs)))
+    instance.arrivals.push_back(arrival(at, random.below(2), at + 12 * kMs));
+  return instance;
+}
+
+/// Goodput over jobs that came after `since`.
+double goodput_after(const SimulationResult& result, Time since) {
+  double met = 0, all = 0;
+  for (const JobState& job : result.ended) {
+    if (job.arrival < since) continue;
+    ++all;
+    met += !job.dropped && job.expected_end <= job.deadline;
+  }
+  return met / all;
+}
+
+/// When the tenth job after `at` completed.
+Time tenth_completion_after(const SimulationResult& result, Time at) {
+  int completed = 0;
+  for (const JobState& job : result.ended)
+    if (!job.dropped && job.expected_end >= at && ++completed == 10) return job.expected_end;
+  return kNever;
+}
+
+TEST_CASE("ten completions after a processor was slowed, hung or died, goodput is what it would be if that had always been known") {
+  const Instance instance = steady_work();
+  const ProcessorId victim(2);
+  for (const Fault::Kind kind : {Fault::Kind::kSlow, Fault::Kind::kHang, Fault::Kind::kDie}) {
+    const Reality reality{.noise = 0.03, .faults = {{.at = kSecond, .processor = victim, .kind = kind, .factor = 3}}};
+    const SimulationResult result = simulate(instance, policy("sluice"), traced(reality));
+    Instance known = instance;  // the same jobs, and a processor whose times are true from the beginning
+    for (Model& model : known.models)
+      for (Unit& unit : model.units) unit.times[victim.index()] = kind == Fault::Kind::kSlow ? 3 * unit.times[victim.index()] : kNever;
+    const SimulationResult best = simulate(known, policy("sluice"), traced({.noise = 0.03}));
+    const Time since = tenth_completion_after(result, kSecond);
+    REQUIRE(since < kSecond + 40 * kMs);
+    CAPTURE(static_cast<int>(kind), goodput_after(result, since), goodput_after(best, since));
+    CHECK(goodput_after(result, 0) < 1);
+    CHECK(goodput_after(best, since) < 1);  // what is left cannot do it all
+    CHECK(goodput_after(result, since) >= 0.95 * goodput_after(best, since));
+  }
+}
+
 }  // namespace
 }  // namespace sluice::scheduler

@@ -135,6 +135,9 @@ class Board {
     profile_->observe(state_.jobs[state_.processors[processor.index()].run.job.index()].model, unit, processor.index(), took);
   }
 
+  /// The processor's run took so much beside its units, and paid a dispatch.
+  void observed_dispatch(ProcessorId processor, Time took) noexcept { profile_->observe_dispatch(processor.index(), took); }
+
   /// The processor's run ended, now. Of one that was given up this comes too late: its run is somebody else's.
   void finished(ProcessorId id) noexcept {
     ProcessorState& processor = state_.processors[id.index()];

@@ -3,7 +3,12 @@
 //
 // Two things move a time. Against noise each new measurement counts a tenth. A change (another clock rate, another program on the core):
 // the last few units of a processor agree that it takes much longer or shorter than expected; then all its times move at once, because it
-// is the processor that changed. A processor that has become three times slower is known after `kAgreeing` units.
+// is the processor that changed. A processor that has become three times slower is known after `kAgreeing` units. Two exceptions: where
+// they are one unit that has run a few times only, its first estimate was wrong, and it moves alone; and what short units show (cold
+// caches, late wakes) moves no unit that is `kReach` times as long. Nor can changes that come and go carry a unit away that nobody measures
+// meanwhile: after each it is within a factor of `kApart` of its first time on a processor as the units show it.
+//
+// `dispatch` is learned too: what a run takes beside its units.
 //
 // Invariants: (F1) times are > 0 and `kNever` stays `kNever`; (F2) `tail(m, u, p)` is a lower bound of the time from the end of unit u on
 // processor p to the end of the job when no other job is there, and exact for chains; (F3) `version` grows whenever a time changes by more
@@ -26,7 +31,10 @@ class Profile {
   /// Takes models that `check_model` accepts. Allocates; no later call does.
   Profile(const Device& device, std::span<const Model> models, double smoothing = kSmoothing)
       : processors_(device.count()), smoothing_(smoothing) {
-    for (const Processor& processor : device.processors) dispatch_.push_back(processor.dispatch);
+    for (const Processor& processor : device.processors) {
+      dispatch_.push_back(processor.dispatch);
+      exact_dispatch_.push_back(static_cast<double>(processor.dispatch));
+    }
     for (const Model& model : models) add(device, model);
     recent_.resize(processors_);
   }
@@ -37,6 +45,8 @@ class Profile {
     std::vector<Time> time;            // [unit * processors + processor]
     std::vector<double> exact;         // the same, with the fractions that smoothing leaves
     std::vector<double> settled;       // the same, when the version last grew
+    std::vector<double> first;         // the same, in the beginning
+    std::vector<std::uint8_t> seen;    // the same: how often it was measured, up to kYoung
     std::vector<Time> copy;            // [(unit * processors + from) * processors + to], of the unit's output
     std::vector<Time> tail;            // [unit * processors + processor]
     std::vector<UnitIndex> sources;    // all `reads_from`, one after the other
@@ -77,9 +87,15 @@ class Profile {
     const std::size_t at = unit * processors_ + processor;
     const double ratio = static_cast<double>(std::max<Time>(took, 1)) / static_cast<double>(t.time[at]);
     Recent& recent = recent_[processor];
-    recent.ratios[recent.count++ % kAgreeing] = ratio;
+    recent.seen[recent.count++ % kAgreeing] = {ratio, ratio * t.exact[at] / t.first[at], t.time[at], model, unit};
+    if (t.seen[at] < kYoung) ++t.seen[at];
     if (recent.count >= kAgreeing && agree(recent)) {
-      rescale(processor, middle(recent));
+      if (t.seen[at] < kYoung && is_one_unit(recent)) {
+        set(t, at, t.exact[at] * middle(recent));
+        settle();
+      } else {
+        follow(processor, recent);
+      }
       recent.count = 0;
       return;
     }
@@ -87,7 +103,15 @@ class Profile {
     if (std::abs(t.exact[at] - t.settled[at]) * 8 > t.settled[at]) settle();
   }
 
-  /// All times of a processor times `factor`: what the detector does, and what a thermal event that the system reports may do at once.
+  /// A run took so much beside its units. A plan reads it when it is made; tails follow when a time has changed.
+  void observe_dispatch(std::size_t processor, Time took) noexcept {
+    double& exact = exact_dispatch_[processor];
+    const double most = kLargestStep * exact + static_cast<double>(kMicrosecond);
+    exact += smoothing_ * (std::clamp(static_cast<double>(took), 0.0, most) - exact);
+    dispatch_[processor] = static_cast<Time>(exact);
+  }
+
+  /// All times of a processor times `factor`: what a thermal event that the system reports may do at once.
   void rescale(std::size_t processor, double factor) noexcept {
     for (Table& t : tables_)
       for (std::size_t at = processor; at < t.time.size(); at += processors_)
@@ -100,18 +124,52 @@ class Profile {
   static constexpr std::size_t kAgreeing = 3;  // measurements that make a change; two would take a pair of interruptions for one
   static constexpr double kChanged = 1.3;      // beyond this ratio; noise of single units stays well below it
 
+  static constexpr std::uint8_t kYoung = 8;  // measurements of a unit until its time is not taken for a first estimate any more
+  static constexpr Time kReach = 8;
+  static constexpr double kApart = 2;
+
+  struct Seen {
+    double ratio = 1;
+    double since_first = 1;  // what it took over what was expected of the unit at first
+    Time expected = 0;
+    ModelId model{};
+    UnitIndex unit = 0;
+  };
   struct Recent {
-    std::array<double, kAgreeing> ratios{};
+    std::array<Seen, kAgreeing> seen{};
     std::size_t count = 0;
   };
 
+  static bool less(const Seen& a, const Seen& b) noexcept { return a.ratio < b.ratio; }
   static bool agree(const Recent& recent) noexcept {
-    const auto [least, most] = std::minmax_element(recent.ratios.begin(), recent.ratios.end());
-    return (*least > kChanged || *most < 1 / kChanged) && *most < 2 * *least;
+    const auto [least, most] = std::minmax_element(recent.seen.begin(), recent.seen.end(), less);
+    return (least->ratio > kChanged || most->ratio < 1 / kChanged) && most->ratio < 2 * least->ratio;
   }
   static double middle(Recent recent) noexcept {
-    std::sort(recent.ratios.begin(), recent.ratios.end());
-    return recent.ratios[kAgreeing / 2];
+    std::sort(recent.seen.begin(), recent.seen.end(), less);
+    return recent.seen[kAgreeing / 2].ratio;
+  }
+  static bool is_one_unit(const Recent& recent) noexcept {
+    return std::all_of(recent.seen.begin(), recent.seen.end(),
+                       [&](const Seen& seen) { return seen.model == recent.seen[0].model && seen.unit == recent.seen[0].unit; });
+  }
+  static Time longest(const Recent& recent) noexcept {
+    Time longest = 0;
+    for (const Seen& seen : recent.seen) longest = std::max(longest, seen.expected);
+    return longest;
+  }
+
+  /// The processor has changed as these units show.
+  void follow(std::size_t processor, Recent recent) noexcept {
+    const double factor = middle(recent);
+    const Time reach = kReach * longest(recent);
+    std::sort(recent.seen.begin(), recent.seen.end(), [](const Seen& a, const Seen& b) { return a.since_first < b.since_first; });
+    const double speed = recent.seen[kAgreeing / 2].since_first;
+    for (Table& t : tables_)
+      for (std::size_t at = processor; at < t.time.size(); at += processors_)
+        if (t.time[at] < kNever && t.time[at] <= reach)
+          set(t, at, std::clamp(t.exact[at] * factor, t.first[at] * speed / kApart, t.first[at] * speed * kApart));
+    settle();
   }
 
   void add(const Device& device, const Model& model) {
@@ -127,7 +185,8 @@ class Profile {
         for (std::size_t to = 0; to < processors_; ++to) t.copy.push_back(device.transfer(from, to, unit.output));
     }
     t.exact.assign(t.time.begin(), t.time.end());
-    t.settled = t.exact;
+    t.settled = t.first = t.exact;
+    t.seen.resize(t.time.size());
     t.tail.resize(t.time.size());
     tables_.push_back(std::move(t));
     derive(tables_.back());
@@ -178,6 +237,7 @@ class Profile {
   std::size_t processors_;
   double smoothing_;
   std::vector<Time> dispatch_;
+  std::vector<double> exact_dispatch_;
   std::vector<Table> tables_;
   std::vector<Recent> recent_;
   std::uint64_t version_ = 0;

@@ -16,11 +16,12 @@ JobLog::JobLog(const std::string& path) : wanted_(!path.empty()) {
 
 void JobLog::add(const std::string& graph, const scheduler::JobResult& result) {
   if (!wanted_) return;
-  const Json job = {{"model", graph},
-                    {"app", result.app},
-                    {"outcome", std::string(name_of(result.outcome))},
-                    {"submitted_us", result.submitted / 1000},
-                    {"ended_us", result.ended / 1000}};
+  Json job = {{"model", graph},
+              {"app", result.app},
+              {"outcome", std::string(name_of(result.outcome))},
+              {"submitted_us", result.submitted / 1000},
+              {"ended_us", result.ended / 1000}};
+  if (result.predicted < scheduler::kNever) job["predicted_us"] = result.predicted / 1000;
   text_ += (written_ == Bytes() && text_.empty() ? "[\n " : ",\n ") + job.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text_.size() >= kFlushed) flush();
 }

@@ -3,7 +3,9 @@
 // transposes cancel by never coming into being.
 #include <algorithm>
 #include <map>
+#include <string_view>
 
+#include "sluice/operators/generic.h"
 #include "src/importer/rewrite/movement.h"
 #include "src/importer/rewrite/perm.h"
 #include "src/importer/rewrite/rewrite.h"
@@ -12,6 +14,15 @@ namespace sluice::importer {
 namespace {
 
 using model::OpKind;
+
+constexpr std::string_view kByPlaces[] = {"Abs",        "Neg",     "Sign",   "Relu",        "Not",
+                                          "BitwiseNot", "IsNaN",   "IsInf",  "Acos",        "Acosh",
+                                          "Asin",       "Asinh",   "Atan",   "Atanh",       "Cos",
+                                          "Cosh",       "Sin",     "Sinh",   "Tan",         "Round",
+                                          "Selu",       "Celu",    "Shrink", "Softsign",    "Mish",
+                                          "Swish",      "Pow",     "Cast",   "Where",       "ThresholdedRelu",
+                                          "Equal",      "Greater", "Less",   "LessOrEqual", "GreaterOrEqual",
+                                          "And",        "Or",      "Xor",    "GeluTanh"};
 
 class Layout {
  public:
@@ -48,6 +59,18 @@ class Layout {
   static const Rule kRules[];
   static const Rule& rule_of(OpKind op);
 
+  /// Is it a plain operator each of whose results comes of the values at its place, or of single ones?
+  bool by_places(const DraftNode& node) const {
+    if (node.op != OpKind::kPlain || draft_.value(node.output).bounded != 0) return false;
+    const auto* plain = operators::find_plain(std::get<model::PlainAttributes>(node.attributes).op);
+    if (plain == nullptr || std::find(std::begin(kByPlaces), std::end(kByPlaces), plain->name) == std::end(kByPlaces)) return false;
+    const Shape& out = draft_.value(node.output).shape;
+    return out.rank() > 2 && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+             const Value& value = draft_.value(input);
+             return value.bounded == 0 && (value.shape == out || (value.shape.element_count() == 1 && value.shape.rank() <= out.rank()));
+           });
+  }
+
   bool works_on_images(const DraftNode& node) const { return rank(node.inputs[0]) > rule_of(node.op).image_above; }
 
   bool wants_last(ValueId value) const { return value.index() < wants_last_.size() && wants_last_[value.index()]; }
@@ -59,7 +82,7 @@ class Layout {
       for (const ValueId input : node->inputs) {
         const Shape& in = draft_.value(input).shape;
         const bool image = works_on_images(*node);
-        const bool passed = rule_of(node->op).any_order && wants_last_[node->output.index()] && in.rank() == rank;
+        const bool passed = (rule_of(node->op).any_order || by_places(*node)) && wants_last_[node->output.index()] && in.rank() == rank;
         const Shape& out = draft_.value(node->output).shape;
         const bool reshaped =
             node->op == OpKind::kReshape && wants_last_[node->output.index()] && in.rank() > 2 && in[0] == out[0] && in[1] == out[1];
@@ -157,6 +180,7 @@ class Layout {
   int rank(ValueId value) const { return draft_.value(value).shape.rank(); }
 
   void place(DraftNode node) {
+    if (by_places(node)) return place_several(std::move(node));
     if (works_on_images(node)) return place_image(std::move(node));
     (this->*rule_of(node.op).place)(std::move(node));
   }

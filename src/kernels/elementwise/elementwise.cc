@@ -66,8 +66,8 @@ constexpr std::array<KernelDescriptor, kKernelCount> make_kernels() noexcept {
       describe<kernel_id::kSoftmax, softmax_parameters, elementwise::softmax_step>("softmax", OpKind::kSoftmax, floats<OpKind::kSoftmax>),
       describe<kernel_id::kResize, resize_parameters, elementwise::resize_step>("resize", OpKind::kResize, takes_resize),
       describe<kernel_id::kLrn, lrn_parameters, elementwise::lrn_step>("lrn", OpKind::kLrn, takes_lrn),
-      describe<kernel_id::kMatMul, matmul_parameters, elementwise::matmul_step, elementwise::product_run>("matmul", OpKind::kMatMul,
-                                                                                                          floats<OpKind::kMatMul>),
+      describe<kernel_id::kMatMul, matmul_parameters, elementwise::matmul_step, elementwise::product_table>("matmul", OpKind::kMatMul,
+                                                                                                            floats<OpKind::kMatMul>),
   };
   for (KernelDescriptor& kernel : kernels) {
     const KernelDescriptor reference = reference_table::reference_of(kernel.op);

@@ -18,9 +18,38 @@ std::int64_t block_columns(std::int64_t depth, std::int64_t n) noexcept {
   return std::min(n, std::max<std::int64_t>(1, kBlockFloats / std::max<std::int64_t>(1, depth) / kBlockColumns) * kBlockColumns);
 }
 
+/// Lines of a unit where they are the lanes.
+constexpr std::int64_t kUnitLines = 128;
+
+/// Lines of a batch lie at one distance, and are many beside few columns.
+bool lines_are_lanes(const KernelCall& call, const reference::MatrixLines& lines, const ProductTable& table) noexcept {
+  const std::int64_t columns = call.outputs[0].view.channels;
+  const bool rings = call.inputs[0].view.ring_rows != 0 || call.outputs[0].view.ring_rows != 0;
+  return !rings && columns >= 1 && columns <= table.most_columns && lines.batch() >= table.least_lines;
+}
+
+/// Lines [first, end).
+void multiply_lines(const KernelCall& call, const reference::MatrixLines& lines, const ProductTable& table,
+                    Interval<std::int64_t> part) noexcept {
+  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+  for (std::int64_t line = part.begin; line < part.end;) {
+    const std::int64_t end = std::min(part.end, (line / lines.batch() + 1) * lines.batch()), next = std::min(line + 1, end - 1);
+    table.columns({.left = reinterpret_cast<const float*>(lines.left(line)),
+                   .left_step = (lines.left(next) - lines.left(line)) / kFloat,
+                   .out = reinterpret_cast<float*>(lines.out(line)),
+                   .out_step = (lines.out(next) - lines.out(line)) / kFloat,
+                   .rows = end - line,
+                   .right = reinterpret_cast<const float*>(lines.right(line)),
+                   .right_pitch = lines.right_pitch() / kFloat,
+                   .depth = call.inputs[0].view.channels,
+                   .n = call.outputs[0].view.channels});
+    line = end;
+  }
+}
+
 }  // namespace
 
-void matmul_step(const KernelCall& call, ProductRun product) noexcept {
+void matmul_step(const KernelCall& call, const ProductTable& table) noexcept {
   const RowView& right = call.inputs[1].view;
   // Rows of a ring do not lie at one distance.
   if (right.ring_rows != 0) return reference::matmul(call);
@@ -28,6 +57,16 @@ void matmul_step(const KernelCall& call, ProductRun product) noexcept {
   const RowView& out = call.outputs[0].view;
   const Interval<std::int64_t> all{call.rows.begin * out.pixels, call.rows.end * out.pixels};
 
+  if (lines_are_lanes(call, lines, table)) {
+    const auto do_lines = [&](std::int64_t i, int) noexcept {
+      const std::int64_t first = all.begin + i * kUnitLines;
+      multiply_lines(call, lines, table, {first, std::min(all.end, first + kUnitLines)});
+    };
+    const std::int64_t units = ceil_div(all.size(), kUnitLines);
+    if (call.pool != nullptr) return parallel_for(*call.pool, units, do_lines);
+    for (std::int64_t i = 0; i < units; ++i) do_lines(i, 0);
+    return;
+  }
   const std::int64_t depth = call.inputs[0].view.channels, columns = block_columns(depth, out.channels);
   const std::int64_t tiles = ceil_div(all.size(), kMaxProductRows), blocks = ceil_div(out.channels, std::max<std::int64_t>(1, columns));
 
@@ -45,7 +84,7 @@ void matmul_step(const KernelCall& call, ProductRun product) noexcept {
         tile.left[tile.rows] = reinterpret_cast<const float*>(lines.left(line));
         tile.out[tile.rows] = reinterpret_cast<float*>(lines.out(line)) + column;
       }
-      product(tile);
+      table.tile(tile);
     }
   };
   if (call.pool != nullptr) return parallel_for(*call.pool, tiles * blocks, do_tile);

@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
+#include "src/kernels/elementwise/turned-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::elementwise {
@@ -95,6 +96,64 @@ void product(const ProductTile& tile) noexcept {
   kRuns[static_cast<std::size_t>(tile.rows - 1)](tile);
 }
 
+namespace turned = kernels::HWY_NAMESPACE::turned;
+
+#if HWY_TARGET != HWY_SCALAR
+
+/// kGroups vectors of lines from `row` on.
+template <int kGroups, int kColumns>
+HWY_INLINE void line_group(const ColumnsTile& tile, std::int64_t row) {
+  V acc[kGroups][kColumns];
+  HWY_UNROLL(2)
+  for (int g = 0; g < kGroups; ++g) {
+    HWY_UNROLL(8)
+    for (int c = 0; c < kColumns; ++c) acc[g][c] = hn::Zero(D());
+  }
+  turned::add_products<kGroups, kColumns>({tile.left + row * tile.left_step, tile.left_step, tile.depth, tile.right, tile.right_pitch},
+                                          acc);
+  HWY_UNROLL(2)
+  for (int g = 0; g < kGroups; ++g) turned::put<kColumns>(acc[g], tile.out + (row + g * kLanes) * tile.out_step, tile.out_step);
+}
+
+/// Whole vectors of lines; returns how many lines that were.
+template <int kColumns>
+std::int64_t whole_lines(const ColumnsTile& tile) {
+  std::int64_t row = 0;
+  for (; row + 2 * kLanes <= tile.rows; row += 2 * kLanes) line_group<2, kColumns>(tile, row);
+  for (; row + kLanes <= tile.rows; row += kLanes) line_group<1, kColumns>(tile, row);
+  return row;
+}
+
+template <int... c>
+constexpr std::array<std::int64_t (*)(const ColumnsTile&), sizeof...(c)> lines_runs(std::integer_sequence<int, c...>) {
+  return {whole_lines<c + 1>...};
+}
+
+#endif
+
+void columns(const ColumnsTile& tile) noexcept {
+  std::int64_t row = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (turned::kMostOutputs > 0) {
+    static constexpr auto kRuns = lines_runs(std::make_integer_sequence<int, turned::kMostOutputs>());
+    row = kRuns[static_cast<std::size_t>(tile.n - 1)](tile);
+  }
+#endif
+  while (row < tile.rows) {
+    ProductTile rest{.right = tile.right, .right_pitch = tile.right_pitch, .depth = tile.depth, .n = tile.n};
+    for (; row < tile.rows && rest.rows < kMaxProductRows; ++row, ++rest.rows) {
+      rest.left[rest.rows] = tile.left + row * tile.left_step;
+      rest.out[rest.rows] = tile.out + row * tile.out_step;
+    }
+    product(rest);
+  }
+}
+
+const ProductTable& table() noexcept {
+  static constexpr ProductTable kTable{product, columns, turned::kMostOutputs, kLanes};
+  return kTable;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise
 HWY_AFTER_NAMESPACE();
@@ -104,7 +163,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace sluice::kernels::elementwise {
 
-ProductRun product_run(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, product) }
+const ProductTable& product_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, table()) }
 
 }  // namespace sluice::kernels::elementwise
 #endif  // HWY_ONCE

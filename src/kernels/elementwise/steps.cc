@@ -5,6 +5,7 @@
 #include <new>
 
 #include "src/kernels/elementwise/place_tables.h"
+#include "src/kernels/elementwise/row_walks.h"
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/movement/broadcast.h"
 #include "src/kernels/reference/kernels.h"
@@ -13,42 +14,6 @@
 
 namespace sluice::kernels::elementwise {
 namespace {
-
-// A task of fewer elements costs more to hand out than to do.
-constexpr std::int64_t kTaskElements = 16 * 1024;
-
-/// Calls body(row, rows) for the rows of the step; small rows are handed to a thread many at a time, and to `body` too where they are
-/// `joined`: neighbours in memory, so that many of them are one run.
-template <class Body>
-void for_joined_rows(const KernelCall& call, bool joined, const Body& body) noexcept {
-  const RowView& out = call.outputs[0].view;
-  const std::int64_t rows = call.rows.size(), threads = call.pool == nullptr ? 1 : call.pool->thread_count();
-  std::int64_t tasks = std::max<std::int64_t>(1, ceil_div(rows * out.pixels * out.channels, kTaskElements));
-  if (tasks > 1) tasks = ceil_div(tasks, threads) * threads;  // even shares
-  const std::int64_t group = std::max<std::int64_t>(1, ceil_div(rows, tasks));
-  const auto do_group = [&](std::int64_t index, int) {
-    const std::int64_t first = call.rows.begin + index * group, end = std::min(call.rows.end, first + group);
-    if (joined) return body(first, end - first);
-    for (std::int64_t row = first; row < end; ++row) body(row, 1);
-  };
-  const std::int64_t groups = ceil_div(call.rows.size(), group);
-  if (call.pool != nullptr) return parallel_for(*call.pool, groups, do_group);
-  for (std::int64_t index = 0; index < groups; ++index) do_group(index, 0);
-}
-
-/// Calls body(row) for each row of the step.
-template <class Body>
-void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
-  for_joined_rows(call, false, [&](std::int64_t row, std::int64_t) { body(row); });
-}
-
-/// Are the pixels of a row neighbours, so that the row is one run?
-bool closed_rows(const RowView& view) noexcept { return view.pixel_pitch == view.channels * std::int64_t{sizeof(float)}; }
-
-/// The activation of a result, while it is still in the first cache. A second pass, so that no inner loop exists once a function.
-void activate(const RunTable& runs, const Activation& f, float* out, std::int64_t n) noexcept {
-  if (f.function != Function::kNone) runs.unary(f, out, out, n);
-}
 
 /// Do two views share no byte?
 bool apart(const RowView& a, const RowView& b) noexcept {
@@ -260,6 +225,85 @@ void broadcast_binary(const KernelCall& call, const RunTable& runs) noexcept {
   });
 }
 
+/// Short runs with gaps between them, of operands that have the output's shape or one value: blocks of values are put one behind the other,
+/// and results back.
+class GatheredBinary {
+ public:
+  static constexpr std::int64_t kMostChannels = 16;
+  static bool takes(const KernelCall& call) noexcept {
+    const Operand& out = call.outputs[0];
+    const auto fits = [&](const Operand& operand) {
+      return operand.shape.element_count() == 1 || (operand.shape == out.shape && operand.view.ring_rows == 0);
+    };
+    return out.view.channels <= kMostChannels && out.view.ring_rows == 0 && fits(call.inputs[0]) && fits(call.inputs[1]);
+  }
+
+  GatheredBinary(const KernelCall& call, const RunTable& runs) noexcept : call_(call), runs_(runs), out_(call.outputs[0].view) {}
+
+  void run() const noexcept {
+    const std::int64_t pixels = std::min(out_.pixels, kValues / out_.channels), rows_at_once = kValues / (out_.channels * pixels);
+    for_joined_rows(call_, true, [&](std::int64_t row, std::int64_t rows) {
+      const std::int64_t end = row + rows;
+      for (std::int64_t r = row; r < end; r += rows_at_once)
+        for (std::int64_t p = 0; p < out_.pixels; p += pixels)
+          run_block({r, p, pixels == out_.pixels ? std::min(rows_at_once, end - r) : 1, std::min(pixels, out_.pixels - p)});
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kValues = 1024;
+  struct Block {
+    std::int64_t row, pixel, rows, pixels;
+  };
+
+  void run_block(const Block& block) const noexcept {
+    alignas(64) std::array<std::array<float, kValues>, 3> room;
+    const auto& parameters = call_.parameters<operators::BinaryParameters>();
+    const std::int64_t count = block.rows * block.pixels * out_.channels;
+    const Stream a = gathered(call_.inputs[0], block, room[0].data()), b = gathered(call_.inputs[1], block, room[1].data());
+    float* const to = runs_on(out_, block) ? out_.at<float>(block.row, block.pixel) : room[2].data();
+    runs_.binary(parameters.function, a, b, to, count);
+    activate(runs_, parameters.activation, to, count);
+    if (to != room[2].data()) return;
+    copy(block, {reinterpret_cast<const std::byte*>(to), block.pixels * out_.channels * kFloat, out_.channels * kFloat},
+         {reinterpret_cast<std::byte*>(out_.at<float>(block.row, block.pixel)), out_.row_pitch, out_.pixel_pitch});
+  }
+
+  static constexpr std::int64_t kFloat = sizeof(float);
+  template <class Byte>
+  struct Place {
+    Byte* first;
+    std::int64_t row, pixel;  // bytes from one to the next
+  };
+
+  static bool runs_on(const RowView& view, const Block& block) noexcept {
+    return closed_rows(view) && (block.rows == 1 || view.row_pitch == view.pixels * view.pixel_pitch);
+  }
+  Stream gathered(const Operand& operand, const Block& block, float* room) const noexcept {
+    const RowView& view = operand.view;
+    if (operand.shape.element_count() == 1) return {view.at<const float>(0, 0), 0};
+    const auto* const first = view.at<const float>(block.row, block.pixel);
+    if (runs_on(view, block)) return {first, 1};
+    copy(block, {reinterpret_cast<const std::byte*>(first), view.row_pitch, view.pixel_pitch},
+         {reinterpret_cast<std::byte*>(room), block.pixels * out_.channels * kFloat, out_.channels * kFloat});
+    return {room, 1};
+  }
+  void copy(const Block& block, const Place<const std::byte>& from, const Place<std::byte>& to) const noexcept {
+    movement::StridedCopy copy;
+    copy.element = kFloat;
+    copy.from = from.first;
+    copy.to = to.first;
+    copy.add(block.rows, from.row, to.row);
+    copy.add(block.pixels, from.pixel, to.pixel);
+    copy.add(out_.channels, kFloat, kFloat);
+    movement::run(copy, active_isa());
+  }
+
+  const KernelCall& call_;
+  const RunTable& runs_;
+  const RowView& out_;
+};
+
 }  // namespace
 
 void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
@@ -280,6 +324,7 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
   if (n < kShortRun && out.dense() && call.inputs[0].view.dense() && call.inputs[1].view.dense()) return broadcast_binary(call, runs);
+  if (n <= GatheredBinary::kMostChannels && GatheredBinary::takes(call)) return GatheredBinary(call, runs).run();
   for_grouped_rows(call, [&](std::int64_t row) {
     const std::byte* a_row = a.row(row);
     const std::byte* b_row = b.row(row);
@@ -289,71 +334,6 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
       activate(runs, parameters.activation, to, n);
     }
   });
-}
-
-namespace {
-
-void pool_row(const KernelCall& call, const RunTable& runs, std::int64_t row, ChannelRange channels) noexcept {
-  const auto& a = call.parameters<operators::PoolParameters>();
-  const RowView& out = call.outputs[0].view;
-  PoolRun run{&call.inputs[0].view, pool_window(a, row, 0), channels.begin, channels.size()};
-  for (std::int64_t x = 0; x < out.pixels; ++x) {
-    move_to_column(a, x, run.window);
-    float* to = out.at<float>(row, x) + channels.begin;
-    runs.pool(a.kind, run, to);
-    activate(runs, a.activation, to, channels.size());
-  }
-}
-
-/// Is each output the mean of a whole row of one channel?
-bool means_of_rows(const operators::PoolParameters& a, const RowView& in) noexcept {
-  const Window& w = a.window;
-  return a.kind == PoolingKind::kAverage && in.channels == 1 && in.pixel_pitch == sizeof(float) && w.out_w == 1 && w.out_h == w.in_h &&
-         w.kernel_w == w.in_w && w.kernel_h == 1 && w.stride_h == 1 && w.dilation_w == 1 && w.pad_top == 0 && w.pad_left == 0 &&
-         w.pad_right == 0;
-}
-
-/// As pool_row, of many rows: finding the window of each takes longer than its sum.
-void mean_rows(const KernelCall& call, const RunTable& runs) noexcept {
-  const auto& a = call.parameters<operators::PoolParameters>();
-  const RowView& in = call.inputs[0].view;
-  const PoolWindow first = pool_window(a, 0, 0);
-  const std::int64_t count = a.window.in_w;
-  for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
-    for (const std::int64_t end = row + rows; row < end; ++row) {
-      float* const to = call.outputs[0].view.at<float>(row);
-      if (count >= generic::kLeastOfLanes) {
-        PoolRun run{&in, first, 0, 1};
-        run.window.first_row = row;
-        runs.pool(a.kind, run, to);
-      } else {
-        float sum = 0.0f;
-        for (const float* value = in.at<const float>(row); value < in.at<const float>(row) + count; ++value) sum += *value;
-        *to = sum / static_cast<float>(count);
-      }
-      activate(runs, a.activation, to, 1);
-    }
-  });
-}
-
-}  // namespace
-
-/// A global pool has one row an image: its channels are shared among the threads, in blocks of whole cache lines.
-void pool_step(const KernelCall& call, const RunTable& runs) noexcept {
-  constexpr std::int64_t kBlock = 64;
-  if (means_of_rows(call.parameters<operators::PoolParameters>(), call.inputs[0].view)) return mean_rows(call, runs);
-  const std::int64_t channels = call.outputs[0].view.channels;
-  const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
-  const std::int64_t blocks = call.rows.size() < threads ? ceil_div(channels, kBlock) : 1;
-  const auto task = [&](std::int64_t index, int) {
-    const std::int64_t block = index % blocks;
-    const ChannelRange part =
-        blocks == 1 ? ChannelRange{0, channels} : ChannelRange{block * kBlock, std::min(channels, (block + 1) * kBlock)};
-    pool_row(call, runs, call.rows.begin + index / blocks, part);
-  };
-  const std::int64_t tasks = call.rows.size() * blocks;
-  if (call.pool != nullptr) return parallel_for(*call.pool, tasks, task);
-  for (std::int64_t index = 0; index < tasks; ++index) task(index, 0);
 }
 
 namespace {

@@ -17,7 +17,7 @@ void softmax_step(const KernelCall& call, const RunTable& runs) noexcept;
 void pool_step(const KernelCall& call, const RunTable& runs) noexcept;
 void lrn_step(const KernelCall& call, const RunTable& runs) noexcept;
 void resize_step(const KernelCall& call, const RunTable& runs) noexcept;
-void matmul_step(const KernelCall& call, ProductRun product) noexcept;
+void matmul_step(const KernelCall& call, const ProductTable& table) noexcept;
 
 /// The columns' sources, the same for all rows.
 Bytes resize_workspace(const operators::ResizeParameters& parameters, const StepExtent& extent) noexcept;

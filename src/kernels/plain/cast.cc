@@ -2,6 +2,7 @@
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 namespace {
@@ -23,6 +24,10 @@ To converted(From value) noexcept {
 PlainRefusal run_cast(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const std::int64_t count = x.count();
+  if (x.dtype == DType::kF32 && (out.dtype == DType::kI8 || out.dtype == DType::kU8)) {
+    vector_table(active_isa()).cut_to_bytes(out.dtype == DType::kI8, x.as<const float>(), out.data, count);
+    return nullptr;
+  }
   with_type(x.dtype, [&](auto from_zero) {
     using From = decltype(from_zero);
     const auto* from = x.as<const From>();

@@ -9,6 +9,7 @@
 #include "src/kernels/plain/pool_rows.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/transposed_lines.h"
 #include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
@@ -35,14 +36,6 @@ void convolve(const PlainNode& node, int weight, const Windows& w, const Term& t
         body((n * k[0] + m) * outputs + at, m, sum);
       }
 }
-
-/// How the values of a weight lie that is no matrix of panels: those of output channel m of a group begin at m * row_step, those of its
-/// input channels are `step` apart, its taps neighbours.
-struct DenseWeight {
-  std::int64_t group_step = 0;  // from the weights of one group to those of the next
-  std::int64_t row_step = 0, step = 0;
-  std::int64_t per_group = 0, depth = 0;  // output and input channels of a group
-};
 
 void add_bias(const PlainNode& node, const PlainTensor& out) noexcept {
   if (!node.has(2)) return;
@@ -167,7 +160,10 @@ class ConvolvedLines {
         continue;
       }
       std::fill_n(to, row_, 0.0f);
-      for (std::int64_t p = before_; p < before_ + in_w_; ++p) to[place_of(p)] = from[p - before_];
+      for (std::int64_t p = before_; p < std::min(before_ + step_, before_ + in_w_); ++p) {
+        float* of_phase = to + place_of(p);
+        for (std::int64_t i = p - before_; i < in_w_; i += step_) *of_phase++ = from[i];
+      }
     }
   }
 
@@ -203,10 +199,27 @@ class ConvolvedLines {
   std::int64_t phase_, row_, plane_;  // of the padded input, in floats
 };
 
+/// The same with the last axes as one, where the last has one tap and no padding, and the one before no stride: longer lines.
+Windows with_long_lines(Windows w) noexcept {
+  while (w.axes > 1) {
+    const auto last = static_cast<std::size_t>(w.axes - 1), merged = last - 1;
+    const bool alone = w.kernel[last] == 1 && w.stride[last] == 1 && w.before[last] == 0 && w.after[last] == 0;
+    if (!alone || w.stride[merged] != 1) break;  // nothing that depends on extents: scratch is asked for with the largest
+    const std::int64_t row = w.in[last];
+    w.in[merged] *= row;
+    w.out[merged] *= row;
+    w.dilation[merged] *= row;
+    w.before[merged] *= row;
+    w.after[merged] *= row;
+    --w.axes;
+  }
+  return w;
+}
+
 std::uint64_t conv_scratch(const PlainNode& node) noexcept {
   Windows w;
   if (!convolution_of(node, 1, w) || !ConvolvedLines::takes(w)) return 0;
-  return ConvolvedLines::scratch_bytes(node, w, node.in(0).shape[1]);
+  return ConvolvedLines::scratch_bytes(node, with_long_lines(w), node.in(0).shape[1]);
 }
 
 PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
@@ -220,7 +233,8 @@ PlainRefusal run_conv(const PlainNode& node, const PlainTensor& out, std::byte* 
     return nullptr;
   }
   std::fill_n(out.as<float>(), out.count(), 0.0f);
-  ConvolvedLines(w, node.in(0).shape).run(node, out, weight, reinterpret_cast<float*>(scratch));
+  const Windows lines = with_long_lines(w);
+  ConvolvedLines(lines, node.in(0).shape).run(node, out, weight, reinterpret_cast<float*>(scratch));
   add_bias(node, out);
   return nullptr;
 }
@@ -255,28 +269,24 @@ PlainRefusal run_qlinear_conv(const PlainNode& node, const PlainTensor& out, std
   return nullptr;
 }
 
-/// Where tap `tap` of output `at` meets the input, or -1: at (output + padding - tap) / stride on each axis, where that is whole.
-std::int64_t transposed_place(const Windows& w, std::int64_t at, std::int64_t tap) noexcept {
-  std::int64_t place = 0, scale = 1;
-  for (int axis = w.axes - 1; axis >= 0; --axis) {
-    const auto a = static_cast<std::size_t>(axis);
-    const std::int64_t i = at % w.out[a] + w.before[a] - tap % w.kernel[a] * w.dilation[a];
-    at /= w.out[a];
-    tap /= w.kernel[a];
-    if (i < 0 || i % w.stride[a] != 0 || i / w.stride[a] >= w.in[a]) return -1;
-    place += i / w.stride[a] * scale;
-    scale *= w.in[a];
-  }
-  return place;
+std::uint64_t transposed_scratch(const PlainNode& node) noexcept {
+  Windows w;
+  return transposed_of(node, w) && takes_transposed_lines(w) ? transposed_lines_scratch(node.in(0), w) : 0;
 }
 
-PlainRefusal run_transposed(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+PlainRefusal run_transposed(const PlainNode& node, const PlainTensor& out, std::byte* scratch) noexcept {
   Windows w;
   transposed_of(node, w);
   const Shape& k = node.in(1).shape;
   const std::int64_t depth = k[0] / node.integer(6), step = k[1] * w.taps();
   const DenseWeight weight{.group_step = depth * step, .row_step = w.taps(), .step = step, .per_group = k[1], .depth = depth};
-  form_chains(node, out, w, weight, [&](std::int64_t at, std::int64_t tap) { return transposed_place(w, at, tap); });
+  if (!takes_transposed_lines(w)) {
+    form_chains(node, out, w, weight, [&](std::int64_t at, std::int64_t tap) { return transposed_place(w, at, tap); });
+    return nullptr;
+  }
+  std::fill_n(out.as<float>(), out.count(), 0.0f);
+  run_transposed_lines(node, out, w, weight, reinterpret_cast<float*>(scratch));
+  add_bias(node, out);
   return nullptr;
 }
 
@@ -431,8 +441,9 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
 }
 
 constexpr GenericKernel kConvolveKernels[] = {
-    {"Conv", run_conv, conv_scratch},  {"ConvInteger", run_conv_integer}, {"QLinearConv", run_qlinear_conv},
-    {"ConvTranspose", run_transposed}, {"Col2Im", run_columns},           {"DeformConv", run_deform, deform_scratch},
+    {"Conv", run_conv, conv_scratch},  {"ConvInteger", run_conv_integer},
+    {"QLinearConv", run_qlinear_conv}, {"ConvTranspose", run_transposed, transposed_scratch},
+    {"Col2Im", run_columns},           {"DeformConv", run_deform, deform_scratch},
 };
 
 }  // namespace

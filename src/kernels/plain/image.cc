@@ -109,7 +109,6 @@ struct Samples {
   std::array<double, kMost> weights;
 
   void set(std::size_t lane, const std::array<Taps, kMaxGridAxes>& taps, int axes, int per_axis, const Shape& x) noexcept {
-    if (axes == 2 && per_axis == 2) return set_square(lane, taps[0], taps[1], x[3]);
     int combinations = 1;
     for (int a = 0; a < axes; ++a) combinations *= per_axis;
     for (int k = 0; k < combinations; ++k) {
@@ -124,13 +123,6 @@ struct Samples {
         weight *= t.weight[tap];
       }
       put(static_cast<std::size_t>(k), lane, inside ? place : -1, weight);
-    }
-  }
-  /// The same of two linear axes, which most grids are.
-  void set_square(std::size_t lane, const Taps& y, const Taps& x, std::int64_t columns) noexcept {
-    for (std::size_t k = 0; k < 4; ++k) {
-      const std::int64_t row = y.place[k & 1], column = x.place[k >> 1];
-      put(k, lane, (row | column) < 0 ? -1 : row * columns + column, y.weight[k & 1] * x.weight[k >> 1]);
     }
   }
   void put(std::size_t tap, std::size_t lane, std::int64_t place, double weight) noexcept {
@@ -213,6 +205,11 @@ class GridRun {
   void each_run(std::int64_t n, const Body& body) noexcept {
     for (std::int64_t first = 0; first < outputs_ && !glances_.over(operations_); first += kSampleLanes) {
       const std::int64_t lanes = std::min(kSampleLanes, outputs_ - first);
+      if (axes_ == 2 && !form_.nearest && !form_.cubic && form_.padding != kReflection) {
+        set_squares(grid_ + (n * outputs_ + first) * 2, lanes);
+        body(SampleTaps{samples_.places.data(), samples_.weights.data(), combinations_}, first, lanes);
+        continue;
+      }
       for (std::int64_t lane = 0; lane < lanes; ++lane) {
         std::array<Taps, kMaxGridAxes> taps;
         const float* const coordinates = grid_ + (n * outputs_ + first + lane) * axes_;
@@ -223,6 +220,18 @@ class GridRun {
       samples_.clear(static_cast<std::size_t>(lanes), combinations_);
       body(SampleTaps{samples_.places.data(), samples_.weights.data(), combinations_}, first, lanes);
     }
+  }
+
+  /// The taps of two linear axes, which most grids are.
+  void set_squares(const float* coordinates, std::int64_t lanes) noexcept {
+    std::array<float, kSampleLanes> x{}, y{};
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      x[static_cast<std::size_t>(lane)] = coordinates[2 * lane];
+      y[static_cast<std::size_t>(lane)] = coordinates[2 * lane + 1];
+    }
+    vectors_.grid_squares({x_[2], x_[3], form_.align, form_.padding == kBorder}, x.data(), y.data(), samples_.places.data(),
+                          samples_.weights.data());
+    samples_.clear(static_cast<std::size_t>(lanes), combinations_);
   }
 
   const Shape& x_;
@@ -246,34 +255,6 @@ PlainRefusal run_grid(const PlainNode& node, const PlainTensor& out, std::byte* 
   const bool pixels = samples_pixels(x, out.shape.count(2, out.shape.rank()));
   GridRun run(node, out, scratch);
   for (std::int64_t n = 0; n < x[0]; ++n) pixels ? run.sample_pixels(n) : run.sample_planes(n);
-  return nullptr;
-}
-
-PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const auto axes = static_cast<int>(out.shape.back());
-  const std::int64_t places = out.shape.count(1, axes + 1);
-  const bool align = node.integer(1) != 0;
-  Glances glances;
-  for (std::int64_t n = 0; n < out.shape[0]; ++n)
-    for (std::int64_t at = 0; at < places && !glances.over(16); ++at) {
-      // Coordinates x, y, z: the last axis first.
-      std::array<double, 4> coordinates{};
-      std::int64_t left = at;
-      for (int a = 0; a < axes; ++a) {
-        const std::int64_t extent = out.shape[axes - a];
-        const auto i = static_cast<double>(left % extent);
-        left /= extent;
-        const auto e = static_cast<double>(extent);
-        coordinates[static_cast<std::size_t>(a)] = align ? (extent > 1 ? 2 * i / (e - 1) - 1 : -1) : (2 * i + 1) / e - 1;
-      }
-      coordinates[static_cast<std::size_t>(axes)] = 1;
-      for (int row = 0; row < axes; ++row) {
-        double sum = 0;
-        for (int k = 0; k <= axes; ++k)
-          sum += node.in(0).as<const float>()[(n * axes + row) * (axes + 1) + k] * coordinates[static_cast<std::size_t>(k)];
-        out.as<float>()[(n * places + at) * axes + row] = static_cast<float>(sum);
-      }
-    }
   return nullptr;
 }
 
@@ -485,7 +466,6 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte* s
 
 constexpr GenericKernel kImageKernels[] = {
     {"GridSample", run_grid, grid_scratch},
-    {"AffineGrid", run_affine},
     {"RoiAlign", run_roi, roi_scratch},
 };
 

@@ -1,6 +1,7 @@
 // Values shifted and scaled by their own statistics.
 #include "sluice/operators/generic/normalize.h"
 
+#include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/rows.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/table.h"
@@ -55,13 +56,20 @@ PlainRefusal run_rms(const PlainNode& node, const PlainTensor& out, std::byte*) 
   const PlainTensor& x = node.in(0);
   const int axis = axis_of(node.integer(0), x.shape.rank());
   const std::int64_t count = x.shape.count(axis, x.shape.rank()), rows = x.shape.count(0, axis);
-  each_moments(x.as<const float>(), rows, count, [&](std::int64_t r, const Moments& m) {
-    const float* from = x.as<const float>() + r * count;
-    const double scale = 1 / std::sqrt(m.variance + m.mean * m.mean + node.real(1));
-    for (std::int64_t i = 0; i < count; ++i) out.as<float>()[r * count + i] = static_cast<float>(from[i] * scale);
-  });
+  const VectorTable& vectors = vector_table(active_isa());
+  const elementwise::RunTable& runs = elementwise::run_table(active_isa());
+  const bool scales_rows = node.has(1) && node.in(1).count() == count && node.in(1).shape.rank() <= x.shape.rank() - axis;
+  const auto* const factors = scales_rows ? node.in(1).as<const float>() : nullptr;
+  Glances glances;
+  for (std::int64_t r = 0; r < rows && !glances.over(count); ++r) {
+    const float* const from = x.as<const float>() + r * count;
+    float* const to = out.as<float>() + r * count;
+    const double mean_of_squares = vectors.sum(Term::kSquare, from, count) / static_cast<double>(count);
+    vectors.rescale({.scale = 1 / std::sqrt(mean_of_squares + node.real(1))}, from, to, count);
+    if (scales_rows) runs.binary(BinaryFunction::kMul, {.values = to, .step = 1}, {.values = factors, .step = 1}, to, count);
+  }
   for (const int parameter : {1, 2}) {
-    if (!node.has(parameter)) continue;
+    if (!node.has(parameter) || (parameter == 1 && scales_rows)) continue;
     const auto* value = node.in(parameter).as<const float>();
     walk(out.shape, std::array<Extents, 1>{broadcast_strides(node.in(parameter).shape, out.shape)}, [&](std::int64_t i, const auto& at) {
       float& y = out.as<float>()[i];

@@ -196,8 +196,7 @@ void fold_extremes(bool largest, const PlainTensor& x, const Extents& strides, s
   });
 }
 
-/// log(sum(exp(x))): the largest value is subtracted before the exponentials, which are f32, and added to the logarithm of their sum.
-/// `largest` has room for a float for each result.
+/// log(sum(exp(x))), with f32 exponentials of what is left without the largest value; `largest` has room for one for each result.
 void fold_exponentials(const PlainTensor& x, const Extents& strides, std::int64_t results, float* largest, double* sums) noexcept {
   constexpr std::int64_t kPart = 512;
   std::array<float, kPart> part;
@@ -206,24 +205,37 @@ void fold_exponentials(const PlainTensor& x, const Extents& strides, std::int64_
   fold_extremes(true, x, strides, results, largest);
   for (std::int64_t r = 0; r < results; ++r)
     if (!std::isfinite(largest[r])) largest[r] = 0;
-  walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t line, const auto& at, const auto& steps) {
-    for (std::int64_t first = 0; first < line; first += kPart) {
-      const std::int64_t count = std::min(kPart, line - first), result = at[0] + first * steps[0];
-      const float* const from = x.as<const float>() + i + first;
-      if (steps[0] <= 1)
-        runs.binary(BinaryFunction::kSub, {.values = from}, {.values = largest + result, .step = static_cast<int>(steps[0])}, part.data(),
-                    count);
-      else
-        for (std::int64_t k = 0; k < count; ++k) part[static_cast<std::size_t>(k)] = from[k] - largest[result + k * steps[0]];
-      runs.unary({.function = Function::kExp}, part.data(), part.data(), count);
-      if (steps[0] == 0)
-        sums[result] += vectors.sum(Term::kValue, part.data(), count);
-      else if (steps[0] == 1)
-        vectors.add(Term::kValue, part.data(), sums + result, count);
-      else
-        for (std::int64_t k = 0; k < count; ++k) sums[result + k * steps[0]] += static_cast<double>(part[static_cast<std::size_t>(k)]);
+  if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0 && rows.count <= kPart / 2) {
+    const std::int64_t together = kPart / rows.count;
+    Glances glances;
+    for (std::int64_t first = 0; first < rows.rows && !glances.over(together * rows.count); first += together) {
+      const std::int64_t some = std::min(together, rows.rows - first);
+      const float* from = x.as<const float>() + first * rows.count;
+      for (auto [r, to] = std::pair(first, part.data()); r < first + some; ++r)
+        for (std::int64_t k = 0; k < rows.count; ++k) *to++ = *from++ - largest[r];
+      runs.unary({.function = Function::kExp}, part.data(), part.data(), some * rows.count);
+      vectors.sum_rows(Term::kValue, part.data(), some, rows.count, sums + first);
     }
-  });
+  } else {
+    walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t line, const auto& at, const auto& steps) {
+      for (std::int64_t first = 0; first < line; first += kPart) {
+        const std::int64_t count = std::min(kPart, line - first), result = at[0] + first * steps[0];
+        const float* const from = x.as<const float>() + i + first;
+        if (steps[0] <= 1)
+          runs.binary(BinaryFunction::kSub, {.values = from}, {.values = largest + result, .step = static_cast<int>(steps[0])}, part.data(),
+                      count);
+        else
+          for (std::int64_t k = 0; k < count; ++k) part[static_cast<std::size_t>(k)] = from[k] - largest[result + k * steps[0]];
+        runs.unary({.function = Function::kExp}, part.data(), part.data(), count);
+        if (steps[0] == 0)
+          sums[result] += vectors.sum(Term::kValue, part.data(), count);
+        else if (steps[0] == 1)
+          vectors.add(Term::kValue, part.data(), sums + result, count);
+        else
+          for (std::int64_t k = 0; k < count; ++k) sums[result + k * steps[0]] += static_cast<double>(part[static_cast<std::size_t>(k)]);
+      }
+    });
+  }
   for (std::int64_t r = 0; r < results; ++r) sums[r] = std::log(sums[r]) + static_cast<double>(largest[r]);
 }
 

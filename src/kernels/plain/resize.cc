@@ -317,9 +317,40 @@ PlainRefusal run_at_run(const PlainNode& node, const PlainTensor& out, std::byte
   return nullptr;
 }
 
+/// AffineGrid: the places of an image, turned by a matrix of each image. Coordinates x, y, z: the last axis first.
+PlainRefusal run_affine(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  const auto axes = static_cast<int>(out.shape.back());
+  const std::int64_t rows = out.shape.count(1, axes), columns = out.shape[axes];
+  const auto coordinate = [align = node.integer(1) != 0](std::int64_t place, std::int64_t extent) {
+    const auto i = static_cast<double>(place), e = static_cast<double>(extent);
+    return align ? (extent > 1 ? 2 * i / (e - 1) - 1 : -1) : (2 * i + 1) / e - 1;
+  };
+  float* to = out.as<float>();
+  const float* matrix = node.in(0).as<const float>();
+  Glances glances;
+  for (std::int64_t n = 0; n < out.shape[0]; ++n, matrix += axes * (axes + 1))
+    for (std::int64_t row = 0; row < rows && !glances.over(16 * columns); ++row) {
+      std::array<double, 4> coordinates{};
+      std::int64_t left = row;
+      for (int a = 1; a < axes; left /= out.shape[axes - a], ++a)
+        coordinates[static_cast<std::size_t>(a)] = coordinate(left % out.shape[axes - a], out.shape[axes - a]);
+      coordinates[static_cast<std::size_t>(axes)] = 1;
+      for (std::int64_t column = 0; column < columns; ++column) {
+        coordinates[0] = coordinate(column, columns);
+        for (const float* weights = matrix; weights < matrix + axes * (axes + 1); weights += axes + 1) {
+          double sum = 0;
+          for (int k = 0; k <= axes; ++k) sum += weights[k] * coordinates[static_cast<std::size_t>(k)];
+          *to++ = static_cast<float>(sum);
+        }
+      }
+    }
+  return nullptr;
+}
+
 constexpr GenericKernel kResizeKernels[] = {
     {"ResizeOfExtents", run_resize, resize_scratch},
     {"ResizeAtRun", run_at_run},
+    {"AffineGrid", run_affine},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "src/kernels/targets.h"
 
@@ -13,6 +14,7 @@
 #include "hwy/foreach_target.h"
 #include "src/kernels/elementwise/doubles-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
+#include "src/kernels/plain/folds-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::plain {
@@ -34,48 +36,6 @@ using doubles::Narrow;
 using doubles::narrowed;
 using doubles::V64;
 using doubles::widened;
-
-// ---- Sums
-
-inline constexpr std::int64_t kSums = 16;
-inline constexpr std::int64_t kSumVectors = kSums / kWideLanes;
-
-/// What is done with the values of a sum or product: from 0 or 1 on.
-struct Added {
-  static constexpr double kStart = 0;
-  static HWY_INLINE V64 join(V64 a, V64 b) { return hn::Add(a, b); }
-  static HWY_INLINE double join(double a, double b) { return a + b; }
-};
-struct Multiplied {
-  static constexpr double kStart = 1;
-  static HWY_INLINE V64 join(V64 a, V64 b) { return hn::Mul(a, b); }
-  static HWY_INLINE double join(double a, double b) { return a * b; }
-};
-
-/// `term(V64)` and `term(double)` are the same function.
-template <class Join, class VectorTerm, class ScalarTerm>
-HWY_INLINE double fold_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
-  HWY_ALIGN double sums[kSums];
-  std::fill_n(sums, kSums, Join::kStart);
-  std::int64_t i = 0;
-  if (n >= kSums) {
-    V64 parts[kSumVectors];
-    for (V64& part : parts) part = hn::Set(D64(), Join::kStart);
-    for (; i + kSums <= n; i += kSums) {
-      HWY_UNROLL(16)
-      for (std::int64_t v = 0; v < kSumVectors; ++v) parts[v] = Join::join(parts[v], term(widened(x + i + v * kWideLanes)));
-    }
-    for (std::int64_t v = 0; v < kSumVectors; ++v) hn::Store(parts[v], D64(), sums + v * kWideLanes);
-  }
-  for (std::int64_t lane = 0; i < n; ++i, ++lane) sums[lane] = Join::join(sums[lane], scalar_term(static_cast<double>(x[i])));
-  for (std::int64_t half = kSums / 2; half >= 1; half /= 2)
-    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] = Join::join(sums[lane], sums[lane + half]);
-  return sums[0];
-}
-template <class VectorTerm, class ScalarTerm>
-HWY_INLINE double sum_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
-  return fold_of<Added>(x, n, term, scalar_term);
-}
 
 /// Calls `use(vector_term, scalar_term)`.
 template <class Use>
@@ -398,8 +358,73 @@ void sample_pixels(const SampleTaps& taps, const float* pixels, float* out, std:
   }
 }
 
-constexpr VectorTable kTable = {sum,           sum_rows,      product,        squares, add,         rescale, extremes,
-                                keep_extremes, extreme_place, extreme_places, scan,    best_places, sample,  sample_pixels};
+/// Reals cut to whole numbers of a byte: what lies beyond its ends becomes them, and what is no number zero.
+template <class Byte>
+HWY_INLINE void cut(const float* x, Byte* out, std::int64_t n) {
+  constexpr float kLeast = std::numeric_limits<Byte>::min(), kMost = std::numeric_limits<Byte>::max();
+  const D d;
+  const DI whole;
+  const hn::Rebind<Byte, D> bytes;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const V v = hn::LoadU(d, x + i);
+    const V number = hn::IfThenElseZero(hn::Eq(v, v), v);
+    const V inside = hn::Min(hn::Max(number, hn::Set(d, kLeast)), hn::Set(d, kMost));
+    hn::StoreU(hn::DemoteTo(bytes, hn::ConvertTo(whole, inside)), bytes, out + i);
+  }
+  for (; i < n; ++i) out[i] = x[i] != x[i] ? Byte{0} : static_cast<Byte>(std::min(std::max(x[i], kLeast), kMost));
+}
+
+void cut_to_bytes(bool with_sign, const float* x, std::byte* out, std::int64_t n) noexcept {
+  if (with_sign) return cut(x, reinterpret_cast<std::int8_t*>(out), n);
+  cut(x, reinterpret_cast<std::uint8_t*>(out), n);
+}
+
+using Whole = hn::Rebind<std::int32_t, D64>;
+
+/// The two taps of an axis of `extent` places: where they lie, and their weights.
+struct AxisTaps {
+  hn::Vec<Whole> place[2];
+  V64 weight[2];
+};
+HWY_INLINE AxisTaps axis_taps(const float* x, std::int64_t extent, const GridSquares& grid) {
+  const D64 d;
+  const Whole whole;
+  const V64 one = hn::Set(d, 1.0), half = hn::Set(d, 0.5), last = hn::Set(d, static_cast<double>(extent - 1)), zero = hn::Zero(d);
+  const V64 from_end = hn::Add(widened(x), one);
+  V64 at = grid.align ? hn::Mul(hn::Mul(from_end, half), last)
+                      : hn::Mul(hn::Sub(hn::Mul(from_end, hn::Set(d, static_cast<double>(extent))), one), half);
+  const V64 far = hn::Set(d, 1e9);  // as good as outside; and so is what is no number
+  const auto near = hn::And(hn::Gt(at, hn::Neg(far)), hn::Lt(at, far));
+  at = hn::IfThenElse(near, at, hn::IfThenElse(hn::Gt(at, zero), far, hn::Neg(far)));
+  if (grid.border) at = hn::IfThenElse(hn::Lt(at, zero), zero, hn::IfThenElse(hn::Gt(at, last), last, at));
+  const V64 floor = hn::Floor(at), t = hn::Sub(at, floor);
+  const auto first = hn::DemoteTo(whole, floor), end = hn::Set(whole, static_cast<std::int32_t>(extent - 1));
+  AxisTaps taps{{first, hn::Add(first, hn::Set(whole, 1))}, {hn::Sub(one, hn::Abs(t)), hn::Sub(one, hn::Abs(hn::Sub(t, one)))}};
+  for (auto& place : taps.place) {
+    const auto inside = hn::Min(hn::Max(place, hn::Zero(whole)), end);
+    place = grid.border ? inside : hn::IfThenElse(hn::Eq(place, inside), place, hn::Set(whole, -1));
+  }
+  return taps;
+}
+
+void grid_squares(const GridSquares& grid, const float* x, const float* y, std::int32_t* places, double* weights) noexcept {
+  const Whole whole;
+  const auto none = hn::Set(whole, -1), columns = hn::Set(whole, static_cast<std::int32_t>(grid.columns));
+  for (std::int64_t i = 0; i < kSampleLanes; i += kWideLanes) {
+    const AxisTaps down = axis_taps(y + i, grid.rows, grid), across = axis_taps(x + i, grid.columns, grid);
+    for (int k = 0; k < 4; ++k) {
+      const auto row = down.place[k & 1], column = across.place[k >> 1];
+      const auto outside = hn::Lt(hn::Or(row, column), hn::Zero(whole));
+      const std::int64_t to = k * kSampleLanes + i;
+      hn::StoreU(hn::IfThenElse(outside, none, hn::Add(hn::Mul(row, columns), column)), whole, places + to);
+      hn::StoreU(hn::Mul(down.weight[k & 1], across.weight[k >> 1]), D64(), weights + to);
+    }
+  }
+}
+
+constexpr VectorTable kTable = {sum,           sum_rows,       product, squares,     add,    rescale,       extremes,     keep_extremes,
+                                extreme_place, extreme_places, scan,    best_places, sample, sample_pixels, grid_squares, cut_to_bytes};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain

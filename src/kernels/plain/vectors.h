@@ -9,6 +9,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "sluice/core/cpu.h"
@@ -46,6 +47,13 @@ struct SampleTaps {
   const std::int32_t* places = nullptr;  // negative: it lies outside and counts as zero
   const double* weights = nullptr;
   int taps = 0;
+};
+
+/// How the coordinates of a grid lie on an image of two axes, linearly interpolated.
+struct GridSquares {
+  std::int64_t rows = 0, columns = 0;
+  bool align = false;   // -1 and 1 are the centres of the outer places, else their ends
+  bool border = false;  // what lies outside is the nearest inside, else nothing
 };
 
 /// Values in the order in which they are chosen, as integers that rise with it: a larger one is better. NaN is the worst of all, both zeros
@@ -102,6 +110,10 @@ struct VectorTable {
   void (*sample)(const SampleTaps& taps, const float* plane, float* out, std::int64_t n) noexcept;
   /// The same of kSampleChannels planes at once, which lie as pixels do: [place][channel] to [output][channel].
   void (*sample_pixels)(const SampleTaps& taps, const float* pixels, float* out, std::int64_t n) noexcept;
+  /// The four taps of kSampleLanes outputs at coordinates x and y: places and weights by tap, the rows' taps first.
+  void (*grid_squares)(const GridSquares& grid, const float* x, const float* y, std::int32_t* places, double* weights) noexcept;
+  /// out[i] = x[i] cut to a whole number of i8 or u8, the nearest there is; of NaN 0.
+  void (*cut_to_bytes)(bool with_sign, const float* x, std::byte* out, std::int64_t n) noexcept;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

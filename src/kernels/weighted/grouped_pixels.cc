@@ -30,26 +30,6 @@ StripPlan plan_of_pixels(const ConvolutionParameters& conv, const StepExtent& ex
   return plan;
 }
 
-/// One row of an area's inputs turned into planes.
-void fill_row(const RowView& in, const Window& w, const StripArea& area, std::int64_t r, std::int64_t first_channel, std::int64_t channels,
-              std::int64_t plane, float* to, Isa isa) noexcept {
-  const std::int64_t row = area.row + r * area.row_step;
-  const std::int64_t step = area.column_step;
-  const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
-  const std::int64_t end = std::clamp<std::int64_t>(ceil_div(in.pixels - area.column, step), left, area.columns);
-  const bool inside = row >= 0 && row < w.in_h && left < end;
-  for (std::int64_t k = 0; k < channels && (!inside || left > 0 || end < area.columns); ++k)
-    std::fill_n(to + k * plane, area.columns, 0.0f);
-  if (!inside) return;
-  movement::StridedCopy copy;
-  copy.element = kFloat;
-  copy.from = reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left * step) + first_channel);
-  copy.to = reinterpret_cast<std::byte*>(to + left);
-  copy.add(end - left, in.pixel_pitch * step, kFloat);
-  copy.add(channels, kFloat, plane * kFloat);
-  movement::run(copy, isa);
-}
-
 /// A task of the step, run by one thread: one panel, one area.
 class Unit {
  public:
@@ -82,8 +62,9 @@ class Unit {
     const std::int64_t depth = conv_.group_depth(), first_group = block_.channel / conv_.group_outputs();
     for_each_area(conv_.window, area_, plan_, [&](const StripArea& part, std::int64_t first) {
       for (std::int64_t r = 0; r < part.rows; ++r)
-        fill_row(call_.inputs[0].view, conv_.window, part, r, first_group * depth, static_cast<std::int64_t>(count_) * depth, plane_,
-                 strip_ + first + r * plan_.in_columns, isa);
+        fill_planes_row(call_.inputs[0].view, conv_.window, part, r,
+                        {first_group * depth, (first_group + static_cast<std::int64_t>(count_)) * depth},
+                        {strip_ + first + r * plan_.in_columns, plane_}, isa);
     });
   }
 
@@ -122,9 +103,28 @@ class Unit {
 
 }  // namespace
 
+void fill_planes_row(const RowView& in, const Window& w, const StripArea& area, std::int64_t r, ChannelRange channels, PlanesRow to,
+                     Isa isa) noexcept {
+  const std::int64_t row = area.row + r * area.row_step;
+  const std::int64_t step = area.column_step;
+  const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
+  const std::int64_t end = std::clamp<std::int64_t>(ceil_div(in.pixels - area.column, step), left, area.columns);
+  const bool inside = row >= 0 && row < w.in_h && left < end;
+  for (std::int64_t k = 0; k < channels.size() && (!inside || left > 0 || end < area.columns); ++k)
+    std::fill_n(to.first + k * to.plane, area.columns, 0.0f);
+  if (!inside) return;
+  movement::StridedCopy copy;
+  copy.element = kFloat;
+  copy.from = reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left * step) + channels.begin);
+  copy.to = reinterpret_cast<std::byte*>(to.first + left);
+  copy.add(end - left, in.pixel_pitch * step, kFloat);
+  copy.add(channels.size(), kFloat, to.plane * kFloat);
+  movement::run(copy, isa);
+}
+
 bool has_few_outputs(const ConvolutionParameters& conv) noexcept {
-  constexpr std::int64_t kMostOutputs = 10, kLeastTaps = 4;  // a turned input is worth its copy where several taps meet it
-  return conv.groups == 1 && conv.out_channels <= kMostOutputs && conv.window.taps() >= kLeastTaps &&
+  constexpr std::int64_t kLeastTaps = 4;  // a turned input is worth its copy where several taps meet it
+  return conv.groups == 1 && conv.out_channels <= kMostPixelOutputs && conv.window.taps() >= kLeastTaps &&
          !is_narrow(conv.weighted.panels.layout) && sums_pixels(conv);
 }
 

@@ -18,9 +18,19 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
 
 /// The same with pixels as lanes, for long sums; `sums_pixels` says where that is the better way. The bits are the same.
 bool sums_pixels(const operators::ConvolutionParameters& conv) noexcept;
+/// The most outputs of one group for which pixels are the better lanes.
+inline constexpr std::int64_t kMostPixelOutputs = 10;
 /// One group of so few outputs that pixels are the better lanes for it too.
 bool has_few_outputs(const operators::ConvolutionParameters& conv) noexcept;
 Bytes grouped_pixels_workspace(const operators::ConvolutionParameters& conv, const StepExtent& extent) noexcept;
+/// The same row of planes, one for each channel.
+struct PlanesRow {
+  float* first = nullptr;
+  std::int64_t plane = 0;  // floats from one to the next
+};
+/// Row `r` of an area's inputs turned into planes; what lies in the padding is zero.
+void fill_planes_row(const RowView& in, const Window& w, const StripArea& area, std::int64_t r, ChannelRange channels, PlanesRow to,
+                     Isa isa) noexcept;
 void run_grouped_pixels(const KernelCall& call, const TileTable& tiles) noexcept;
 
 }  // namespace sluice::kernels::weighted

@@ -27,6 +27,7 @@ struct PointwiseCut {
   UnitGrid units;
   std::int64_t depths;
   bool short_sums;
+  bool columns;  // pixels are the lanes
 };
 
 // Two panels of so many inputs are 128 KiB. With all 3072 of a transformer's at once, the inputs, the block in use and the block that is
@@ -59,6 +60,13 @@ bool runs_short(const KernelCall& call, const Reading& reading, const TileTable&
   return table.runs_short(row, reading.depth, reading.outputs_per_group);
 }
 
+/// Of few outputs, or pixels leave most lanes of a panel empty.
+bool runs_columns(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
+  if (call.part != nullptr) return false;
+  const std::int64_t row = rows_are_one(call, reading) ? pixels : call.outputs[0].view.pixels;
+  return table.runs_columns(row, reading.depth, reading.outputs);
+}
+
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
 /// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums have tiles of their own
@@ -73,7 +81,8 @@ int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable
 
 PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const TileTable& table, int threads) noexcept {
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels;
-  const int tile_rows = rows_of_tile(call, reading, table, pixels);
+  const bool columns = runs_columns(call, reading, table, pixels);
+  const int tile_rows = columns ? table.column_rows : rows_of_tile(call, reading, table, pixels);
   std::int64_t tiles = ceil_div(pixels, tile_rows);
   const bool by_pixels = threads > 1 && tiles >= threads && shares_pixels(weighted_of(call), {call.rows, call.channels, threads});
   if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
@@ -94,12 +103,12 @@ PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const Tile
   std::int64_t depths = 1;
   // Sums have room for blocks of one granule, which so long sums give, unless groups do not let them.
   const bool granules = reading.outputs_per_group == reading.outputs && blocks.panels() <= granule * blocks.count();
-  if (table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && granules) {
+  if (!columns && table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && granules) {
     depths = ceil_div(products_of(call, reading).size(), kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
-  const bool short_sums = tile_rows == table.short_rows && runs_short(call, reading, table, pixels);
-  return {blocks, pixels, tiles, units, depths, short_sums};
+  const bool short_sums = !columns && tile_rows == table.short_rows && runs_short(call, reading, table, pixels);
+  return {blocks, pixels, tiles, units, depths, short_sums, columns};
 }
 
 /// One unit: its tiles, pixel after pixel.
@@ -168,13 +177,13 @@ class PointwiseUnit {
       const std::int64_t row = walk.row() / reading_.out_rows * reading_.in_rows + walk.row() % reading_.out_rows * reading_.stride_h;
       return in.at<float>(row, walk.x() * reading_.stride_w) + block_.group * reading_.depth;
     };
-    if (cut_.short_sums) {
+    if (cut_.short_sums || cut_.columns) {
       std::int64_t left = even_part({0, cut_.pixels}, run_.end - 1, cut_.tiles).end - first;
       for (std::int64_t tile = 0; left > 0;) {
         const std::int64_t count = std::min(left, walk.left());
         next.set_run(tile, job_);
-        tiles_.short_run(walk.run(input(), pixel_step, count), job_);
-        tile += ceil_div(count, tiles_.short_rows);
+        (cut_.columns ? tiles_.column_run : tiles_.short_run)(walk.run(input(), pixel_step, count), job_);
+        tile += ceil_div(count, cut_.columns ? tiles_.column_rows : tiles_.short_rows);
         left -= count;
       }
       return;
@@ -214,11 +223,12 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
 
 }  // namespace
 
-bool reads_in_place(const ConvolutionParameters& conv) noexcept {
-  const Window& w = conv.window;
+bool reads_pixels_in_place(const Window& w) noexcept {
   const bool inside = w.pad_top == 0 && w.pad_left == 0 && (w.out_h - 1) * w.stride_h < w.in_h && (w.out_w - 1) * w.stride_w < w.in_w;
-  return w.taps() == 1 && inside && groups_fill_panels(conv);
+  return w.taps() == 1 && inside;
 }
+
+bool reads_in_place(const ConvolutionParameters& conv) noexcept { return reads_pixels_in_place(conv.window) && groups_fill_panels(conv); }
 
 void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
@@ -231,6 +241,42 @@ void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept {
        .depth = conv.in_channels / conv.groups,
        .outputs = conv.out_channels,
        .outputs_per_group = conv.out_channels / conv.groups});
+}
+
+bool turns_groups(const ConvolutionParameters& conv, const TileTable& tiles) noexcept {
+  const Window& w = conv.window;
+  return reads_pixels_in_place(w) && conv.group_outputs() < kPanelLanes &&
+         tiles.runs_columns(w.out_w, conv.group_depth(), conv.group_outputs());
+}
+
+void run_turned_groups(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const Window& w = conv.window;
+  const RowView& in = call.inputs[0].view;
+  const std::int64_t step = w.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float)), outputs = conv.group_outputs();
+  const std::int64_t no_offset = 0;
+  const Blocks panels(conv.weighted.panels, call.channels, conv.out_channels, outputs, 1, 1);
+  for_each_unit(call, call.rows.size(), [&](std::int64_t unit, int) noexcept {
+    const std::int64_t row = call.rows.begin + unit;
+    const float* const first = in.at<float>(row / w.out_h * w.in_h + row % w.out_h * w.stride_h, 0);
+    for (std::int64_t b = 0; b < panels.count(); ++b) {
+      const Block block = panels[b];
+      TileJob job = make_job(call, block);
+      job.segment_offsets = &no_offset;
+      job.depth = conv.group_depth();
+      const std::int64_t end = block.channel + block.last_lanes;
+      for (std::int64_t channel = block.channel, count; channel < end; channel += count) {
+        const std::int64_t group = channel / outputs;
+        count = std::min(end, (group + 1) * outputs) - channel;
+        TileJob of_group = job;
+        of_group.panels += channel - block.channel;
+        if (job.bias != nullptr) of_group.bias += channel - block.channel;
+        of_group.last_lanes = static_cast<int>(count);
+        OutputWalk walk(call, row, 0, {0, w.out_w + 1}, channel);  // a row that does not end: nothing looks for the next
+        tiles.column_run(walk.run(first + group * job.depth, step, w.out_w), of_group);
+      }
+    }
+  });
 }
 
 void run_dense(const KernelCall& call, const TileTable& tiles) noexcept {

@@ -19,6 +19,13 @@ Bytes pointwise_workspace(const Parameters& parameters, const StepExtent& extent
 /// Does each output pixel of the window read one input pixel, in place?
 bool reads_in_place(const ConvolutionParameters& conv) noexcept;
 void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept;
+/// Is there one tap, and no output meets padding?
+bool reads_pixels_in_place(const Window& w) noexcept;
+
+/// Groups of so few outputs and one tap that the pixels of a row are the better lanes, and inputs need no copy.
+bool turns_groups(const ConvolutionParameters& conv, const TileTable& tiles) noexcept;
+void run_turned_groups(const KernelCall& call, const TileTable& tiles) noexcept;
+
 void run_dense(const KernelCall& call, const TileTable& tiles) noexcept;
 
 }  // namespace sluice::kernels::weighted

@@ -13,6 +13,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
 #include "hwy/foreach_target.h"
+#include "src/kernels/weighted/column_tile-inl.h"
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/pixel_tile-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
@@ -384,6 +385,26 @@ void run_short([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const Tile
   }
 }
 
+void run_columns([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const TileJob& job) noexcept {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (turned::kMostOutputs > 0) {
+    static constexpr auto kWhole = whole_columns(std::make_index_sequence<static_cast<std::size_t>(turned::kMostOutputs)>());
+    const std::int64_t done = kWhole[static_cast<std::size_t>(job.last_lanes - 1)](run, job);
+    if (done == run.count) return;
+    const PixelRun rest{run.count - done,
+                        run.a + done * run.a_pixel,
+                        run.a_pixel,
+                        run.out + done * run.out_pixel,
+                        run.out_pixel,
+                        run.residual + done * run.residual_pixel,
+                        run.residual_pixel,
+                        0,
+                        0};
+    for_each_tile_of<kTileRows>(rest, [&](const TileRows& rows, std::int64_t, std::int64_t) { run_panels(rows, job); });
+  }
+#endif
+}
+
 void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kFull = lane_tiles<!kSmallCode>(std::make_index_sequence<kLaneRows>());
   static constexpr auto kPartial = lane_tiles<false>(std::make_index_sequence<kLaneRows>());
@@ -434,6 +455,9 @@ const TileTable& table() noexcept {
                                 .lane_rows = kLaneRows,
                                 .panels = run_panels,
                                 .short_run = run_short,
+                                .column_run = run_columns,
+                                .column_outputs = turned::kMostOutputs,
+                                .column_rows = kVectorLanes,
                                 .lanes = run_lanes,
                                 .lane_run = run_lane_run,
                                 .spread = has_kernel(kernel_id::kConvGroupedLanes) ? run_spread : nullptr,

@@ -117,6 +117,10 @@ struct TileTable {
   int stored_rows = 0;
   // As `panels`, tile by tile, for short sums; job.next_part is that of the first.
   void (*short_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
+  // As `panels`, for a job of one panel of which no more than `column_outputs` lanes are outputs: pixels are the lanes.
+  void (*column_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
+  int column_outputs = 0;  // 0: there is none
+  int column_rows = 0;     // pixels of a vector: a run of fewer is run by `panels`
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lane_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   // One panel whose lanes read inputs of the pixel itself: product k of lane l reads a[sources[l] + k], sources ascending, those of lanes
@@ -129,6 +133,12 @@ struct TileTable {
   // kMostPixelTiles, all but the last of kMaxTileRows pixels.
   void (*pixel_lanes)(std::span<const PixelPlanes> groups, std::int64_t pixel, std::span<const TileRows> tiles,
                       const TileJob& job) noexcept = nullptr;
+
+  /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `column_run`?
+  bool runs_columns(std::int64_t pixels, std::int64_t products, std::int64_t outputs) const noexcept {
+    constexpr std::int64_t kLeastProducts = 8;
+    return widen == nullptr && outputs <= column_outputs && pixels >= column_rows && products >= kLeastProducts;
+  }
 
   /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `short_run`: sums so short
   /// that their begin and end take long beside them? Where half of the last panel or more is no output, other tiles have a half panel, and

@@ -4,6 +4,12 @@
 //     output o = stride * q + phase meets tap t at input q + shift(t),  shift(t) = (phase + pad - t * dilation) / stride
 //
 // Groups of fewer than 16 outputs read strips whose inputs are spread to lanes (lanes.h).
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "sluice/kernels/kernel_ids.h"
+#include "src/core/build_list.h"
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/narrow.h"
@@ -16,6 +22,14 @@ namespace {
 struct Axis {
   std::int64_t kernel, stride, dilation, pad;
 
+  /// The first tap of a phase, or one past all; the others of it follow in distances of `period`.
+  std::int64_t first_tap(std::int64_t of_phase) const noexcept {
+    if (dilation == 1) return std::min(kernel, (of_phase + pad) % stride);
+    std::int64_t tap = 0;
+    while (tap < kernel && phase(tap) != of_phase) ++tap;
+    return tap;
+  }
+  std::int64_t period() const noexcept { return stride / std::gcd(stride, dilation); }
   std::int64_t phase(std::int64_t tap) const noexcept { return ((tap * dilation - pad) % stride + stride) % stride; }
   std::int64_t shift(std::int64_t tap) const noexcept { return (phase(tap) + pad - tap * dilation) / stride; }
   /// The first input that outputs from `begin` on may meet; one early at worst.
@@ -59,9 +73,9 @@ class PhaseRunner {
     for (std::int64_t phase_y = 0; phase_y < v.stride; ++phase_y)
       for (std::int64_t phase_x = 0; phase_x < h.stride; ++phase_x) {
         job.segments = 0;
-        for (std::int64_t ky = 0; ky < v.kernel; ++ky)
-          for (std::int64_t kx = 0; kx < h.kernel; ++kx)
-            if (v.phase(ky) == phase_y && h.phase(kx) == phase_x) offsets[job.segments++] = offset(v.shift(ky), h.shift(kx));
+        for (std::int64_t ky = v.first_tap(phase_y); ky < v.kernel; ky += v.period())
+          for (std::int64_t kx = h.first_tap(phase_x); kx < h.kernel; kx += h.period())
+            offsets[job.segments++] = offset(v.shift(ky), h.shift(kx));
         TileJob of_phase = job;
         runner.begin(of_phase, block.first_panel);
         run_phase(block, of_phase, phase_y, phase_x, runner);
@@ -144,11 +158,106 @@ void run_lanes(const KernelCall& call, const TileTable& tiles) noexcept {
   });
 }
 
+/// Of few outputs the pixels of a phase are the lanes, over planes of inputs (lanes.h). A build without grouped convolutions has no such tiles,
+/// and the others give the same bits.
+bool has_pixel_lanes(const ConvolutionParameters& conv) noexcept {
+  constexpr std::int64_t kLeastColumns = 12, kLeastTaps = 2;
+  const Window& w = conv.window;
+  return has_kernel(kernel_id::kConvGroupedLanes) && conv.groups == 1 && conv.out_channels <= kMostPixelOutputs &&
+         !is_narrow(conv.weighted.panels.layout) && w.taps() >= kLeastTaps && w.out_w / w.stride_w >= kLeastColumns;
+}
+
+StripPlan plan_pixels(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return plan_strips(conv.window, conv.in_channels, extent, 1, Direction::kTransposed);
+}
+
+/// The phases of an area over planes of its inputs.
+class PixelPhases {
+ public:
+  PixelPhases(const KernelCall& call, const TileTable& tiles, const StripPlan& plan, const OutArea& area) noexcept
+      : call_(call),
+        tiles_(tiles),
+        conv_(call.parameters<ConvolutionParameters>()),
+        plan_(plan),
+        area_(area),
+        source_(strip_of(conv_.window, area, plan)) {}
+
+  void run(const Block& block, std::int64_t* offsets, float* strip) const noexcept {
+    const std::int64_t plane = plan_.in_rows * plan_.in_columns;
+    for (std::int64_t r = 0; r < plan_.in_rows; ++r)
+      fill_planes_row(call_.inputs[0].view, conv_.window, source_, r, {0, conv_.in_channels}, {strip + r * plan_.in_columns, plane},
+                      tiles_.isa);
+    const TileJob job = make_job(call_, block);
+    PixelPlanes planes{.first = strip,
+                       .plane_floats = plane,
+                       .tap_offsets = offsets,
+                       .depth = conv_.in_channels,
+                       .weights = job.panels,
+                       .end_lane = block.last_lanes};
+    const Axis v = vertical(conv_.window), h = horizontal(conv_.window);
+    for (std::int64_t phase_y = 0; phase_y < v.stride; ++phase_y)
+      for (std::int64_t phase_x = 0; phase_x < h.stride; ++phase_x) {
+        planes.taps = 0;
+        // From the first input of the area, so that no pixel lies before its plane: taps reach back.
+        for (std::int64_t ky = v.first_tap(phase_y); ky < v.kernel; ky += v.period())
+          for (std::int64_t kx = h.first_tap(phase_x); kx < h.kernel; kx += h.period())
+            offsets[planes.taps++] = v.shift(ky) * plan_.in_columns + h.shift(kx);
+        run_phase(block, job, planes, phase_y, phase_x);
+        planes.weights += planes.taps * planes.depth * kPanelLanes;
+      }
+  }
+
+ private:
+  void run_phase(const Block& block, const TileJob& job, const PixelPlanes& planes, std::int64_t phase_y,
+                 std::int64_t phase_x) const noexcept {
+    const Window& w = conv_.window;
+    const auto qy = outputs_of_phase(area_.rows, phase_y, w.stride_h);
+    const auto qx = outputs_of_phase(area_.columns, phase_x, w.stride_w);
+    std::array<TileRows, kMostPixelTiles> together;
+    for (std::int64_t y = qy.begin; y < qy.end; ++y) {
+      const std::int64_t row = area_.image * w.out_h + y * w.stride_h + phase_y;
+      for (std::int64_t x = qx.begin; x < qx.end;) {
+        const std::int64_t first = x;
+        std::size_t count = 0;
+        for (; count < together.size() && x < qx.end; ++count) {
+          TileRows& rows = together[count];
+          rows.count = static_cast<int>(std::min<std::int64_t>(kMaxTileRows, qx.end - x));
+          for (int m = 0; m < rows.count; ++m, ++x)
+            OutputWalk(call_, row, x * w.stride_w + phase_x, {0, w.out_w}, block.channel).set(m, rows);
+        }
+        const std::int64_t pixel = (y - source_.row) * plan_.in_columns + first - source_.column;
+        tiles_.pixel_lanes({&planes, 1}, pixel, {together.data(), count}, job);
+      }
+    }
+  }
+
+  const KernelCall& call_;
+  const TileTable& tiles_;
+  const ConvolutionParameters& conv_;
+  const StripPlan& plan_;
+  const OutArea& area_;
+  StripArea source_;
+};
+
+void run_pixel_phases(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  const int threads = thread_count(call);
+  const StripPlan plan = plan_pixels(conv, {call.rows, call.channels, threads});
+  const OutAreas areas(call.rows, conv.window, plan);
+  const Blocks blocks(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels, 1, 1);
+  const Strips strips(call.workspace, plan, threads);
+  for_each_unit(call, areas.count(), [&](std::int64_t unit, int thread) noexcept {
+    const OutArea area = areas[unit];
+    PixelPhases(call, tiles, plan, area).run(blocks[0], strips.segment_offsets(thread), strips.strip(thread));
+  });
+}
+
 }  // namespace
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   if (phases_are_lanes(conv)) return transposed_lanes_workspace(conv, extent);
   if (!groups_fill_panels(conv)) return strip_workspace(plan_lanes(conv, extent), extent.threads);
+  if (has_pixel_lanes(conv)) return strip_workspace(plan_pixels(conv, extent), extent.threads);
   return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads) +
          NarrowRooms::bytes(narrow_step(conv.weighted, conv.groups, extent));
 }
@@ -157,6 +266,7 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
   if (phases_are_lanes(conv)) return run_transposed_lanes(call, tiles);
   if (!groups_fill_panels(conv)) return run_lanes(call, tiles);
+  if (has_pixel_lanes(conv)) return run_pixel_phases(call, tiles);
   const int threads = thread_count(call);
   const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
   const OutAreas areas(call.rows, conv.window, cut.strip);

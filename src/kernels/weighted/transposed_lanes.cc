@@ -87,18 +87,13 @@ class TransposedRow {
       : call_(call), tiles_(tiles), w_(call.parameters<ConvolutionParameters>().window), room_(room) {}
 
   void run(std::int64_t row, TileJob job, int thread) const noexcept {
-    const RowView& in = call_.inputs[0].view;
-    const std::int64_t in_w = w_.in_w, count = ceil_div(in_w, std::int64_t{tiles_.rows});
+    const std::int64_t in_w = w_.in_w;
     float* const sums = room_.sums(thread);
-    for (std::int64_t tile = 0; tile < count; ++tile) {
-      const auto part = even_part({0, in_w}, tile, count);
-      TileRows rows;
-      rows.count = static_cast<int>(part.size());
-      for (int m = 0; m < rows.count; ++m) {
-        rows.a[m] = in.at<float>(row, part.begin + m);
-        rows.out[m] = sums + m * room_.lanes();
-      }
-      tiles_.panels(rows, job);
+    const bool columns = job.panel_count == 1 && job.last_lanes <= tiles_.column_outputs && in_w >= tiles_.column_rows;
+    const std::int64_t most = columns ? std::int64_t{kMaxTileRows} : tiles_.rows;
+    for (Interval<std::int64_t> part{0, 0}; part.end < in_w;) {
+      part = {part.end, std::min(in_w, part.end + most)};
+      sum(part, row, job, sums, columns);
       for (std::int64_t phase = 0; phase < w_.stride_h; ++phase) {
         const std::int64_t out = row * w_.stride_h + phase;  // images follow each other in both
         if (out >= call_.rows.begin && out < call_.rows.end) store(phase, out, part, sums);
@@ -107,6 +102,23 @@ class TransposedRow {
   }
 
  private:
+  /// The sums of some pixels, all their phases.
+  void sum(Interval<std::int64_t> part, std::int64_t row, const TileJob& job, float* sums, bool columns) const noexcept {
+    const RowView& in = call_.inputs[0].view;
+    const float* const first = in.at<float>(row, part.begin);
+    if (columns) {
+      const std::int64_t pitch = in.pixel_pitch / static_cast<std::int64_t>(sizeof(float));
+      return tiles_.column_run({.count = part.size(), .a = first, .a_pixel = pitch, .out = sums, .out_pixel = room_.lanes()}, job);
+    }
+    TileRows rows;
+    rows.count = static_cast<int>(part.size());
+    for (int m = 0; m < rows.count; ++m) {
+      rows.a[m] = in.at<float>(row, part.begin + m);
+      rows.out[m] = sums + m * room_.lanes();
+    }
+    tiles_.panels(rows, job);
+  }
+
   void store(std::int64_t phase, std::int64_t row, Interval<std::int64_t> part, const float* sums) const noexcept {
     const RowView& out = call_.outputs[0].view;
     const std::int64_t outputs = call_.parameters<ConvolutionParameters>().out_channels;

@@ -57,7 +57,9 @@ Bytes grouped_workspace(const operators::ConvolutionParameters& parameters, cons
   return workspace(parameters, extent);
 }
 void run_grouped(const KernelCall& call, const weighted::TileTable& tiles) noexcept {
-  const bool pixels = weighted::sums_pixels(call.parameters<operators::ConvolutionParameters>());
+  const auto& conv = call.parameters<operators::ConvolutionParameters>();
+  const bool pixels = weighted::sums_pixels(conv);
+  if (pixels && weighted::turns_groups(conv, tiles)) return weighted::run_turned_groups(call, tiles);
   (pixels ? weighted::run_grouped_pixels : weighted::run_grouped_lanes)(call, tiles);
 }
 

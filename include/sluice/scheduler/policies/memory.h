@@ -36,10 +36,11 @@ struct PolicyMemory {
   std::vector<std::size_t> next;                                                     // ...the next slot of each processor...
   std::uint64_t seen_changes = ~std::uint64_t{0}, seen_version = ~std::uint64_t{0};  // ...what it was made for...
   std::uint64_t seen_arrivals = 0;
-  bool provisional = false;  // ...and whether jobs that came since have places that no search has found
-  Time next_look = 0;        // when a job that is left out is past hope
-  std::uint64_t plans = 0;   // full decisions
-  std::uint64_t cells = 0;   // work done, counted: what the tests of the cost of a decision look at
+  bool provisional = false;      // ...and whether jobs that came since have places that no search has found
+  Time next_look = 0;            // when a job that is left out is past hope
+  std::uint64_t plans = 0;       // full decisions
+  std::uint64_t last_cells = 0;  // that the plan took
+  std::uint64_t cells = 0;       // work done, counted: what the tests of the cost of a decision look at
 };
 
 /// Can a published policy decide about the job now? They run one run of units of a job at a time.

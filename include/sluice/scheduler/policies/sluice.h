@@ -4,8 +4,10 @@
 //   incremental  a unit ended when the plan said: each idle processor takes its next slot, O(1) for each; nothing else is looked at. Jobs
 //                that come while all processors are busy get places after or between those of the plan, which is made anew when the next
 //                processor is there: nothing could begin before
-// full any other arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job without a
-//                place in the plan that is past hope by now: a new plan
+//   in turn      no job has a deadline: a plan is one pass over the jobs in the order in which they came, without a search. If that is
+//                cheap, each arrival, and each processor that has nothing left to begin, makes it anew, so what is said of ends is news
+//   full         any other arrival, a cancelled job, a processor lost or back, times that changed, a unit that ended off its time, a job
+//                without a place in the plan that is past hope by now: a new plan
 //
 // What it does beyond the published ones: it looks ahead (a processor may stay idle for a unit that is about to be ready), it gives a job
 // up for two others, it says at once when a deadline cannot hold (`kExpect` with `kNever`) and drops the job only when it is past hope, and
@@ -24,7 +26,7 @@ inline bool on_time(const State& state, const PolicyMemory& memory) noexcept {
     const std::size_t next = memory.next[p];
     if (next >= memory.search.slots(p).size() || state.processors[p].busy) continue;
     const PlannedSlot& slot = memory.search.slots(p)[next];
-    const Time late = state.now - slot.begin, tolerated = (slot.end - slot.begin) / 16;
+    const Time late = state.now - slot.begin, tolerated = (slot.end - slot.begin) / (memory.search.searched() ? 16 : 4);
     if (late > tolerated) return false;
   }
   return true;
@@ -120,9 +122,15 @@ inline bool any_idle(const State& state) noexcept {
   return false;
 }
 
-/// Is a processor through with the plan, while jobs wait that it does not have?
+/// A plan without a search that costs no more than following one: 20 us.
+inline bool is_cheap(const PolicyMemory& memory) noexcept {
+  constexpr std::uint64_t kCells = 2000;
+  return !memory.search.searched() && memory.last_cells <= kCells;
+}
+
+/// Is a processor through with the plan, while jobs wait that it does not have, or that others of its plan are late for?
 inline bool wants_more(const State& state, const PolicyMemory& memory) noexcept {
-  if (!memory.search.left_out()) return false;
+  if (!memory.search.left_out() && !is_cheap(memory)) return false;
   for (std::size_t p = 0; p < state.processors.size(); ++p)
     if (state.idle(p) && memory.next[p] >= memory.search.slots(p).size()) return true;
   return false;
@@ -143,10 +151,11 @@ inline bool may_wait(const State& state, const PolicyMemory& memory) noexcept {
 
 inline void sluice(const State& state, PolicyMemory& memory, Decisions& out) noexcept {
   const std::size_t known = memory.search.items().size();
-  if (memory.seen_changes != state.changes && detail::may_wait(state, memory) && memory.search.add(state, memory.next)) {
+  const bool adds = memory.seen_changes != state.changes && !detail::is_cheap(memory) && detail::may_wait(state, memory);
+  if (adds && memory.search.add(state, memory.next)) {
     memory.seen_changes = state.changes;
     memory.seen_arrivals = state.arrivals;
-    memory.provisional = true;
+    memory.provisional = memory.search.searched();
     return detail::tell_ends(state, memory, memory.search.items().subspan(known), out);
   }
   const bool standing = !(memory.provisional && detail::any_idle(state)) && !detail::wants_more(state, memory) &&
@@ -154,7 +163,8 @@ inline void sluice(const State& state, PolicyMemory& memory, Decisions& out) noe
                         state.now < memory.next_look && detail::on_time(state, memory);
   if (!standing) {
     const std::uint32_t giving_way = detail::make_way(state, out);
-    memory.cells += memory.search.plan(state, giving_way);
+    memory.last_cells = memory.search.plan(state, giving_way);
+    memory.cells += memory.last_cells;
     ++memory.plans;
     memory.seen_changes = state.changes;
     memory.seen_arrivals = state.arrivals;

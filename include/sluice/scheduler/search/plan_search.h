@@ -7,6 +7,8 @@
 //                   moves towards the front, or two change places, or a job comes to avoid some processors, so that others find them
 //                   free; what is not worse stays. The value of a plan: the worth of the jobs that meet their deadline, then how
 //                   early they end. The search is over where no plan can be better: each job ends as early as it would alone.
+//   in turn         jobs without a deadline that no job with one comes after, by priority, are placed last and in the order in which
+//                   they came. Nothing that comes later is before them then, so what is said of their ends stays true.
 //   the work        is counted in cells, (unit, processor) pairs looked at, never in time: the same state gives the same plan anywhere.
 //                   A draft takes some cells more, so that a thousand drafts of one job are not taken for cheap.
 //
@@ -28,7 +30,8 @@ namespace sluice::scheduler {
 /// Effect, default and price of what can be turned.
 struct SearchParameters {
   std::uint64_t cells = 60'000;  // work of a full decision: 0.6 ms; 10 jobs of 6 units on 3 processors are placed 300 times with it
-  std::size_t window = 32;       // jobs that are planned at once, the most urgent; others wait
+  std::size_t window = 32;       // jobs that a search orders, the most urgent; others wait
+  std::size_t in_turn = 64;      // jobs of a plan if all, or all but some of the window, are placed in turn
 };
 
 struct PlannedSlot {
@@ -65,6 +68,8 @@ class PlanSearch {
   std::span<const Item> items() const noexcept { return items_; }
   /// Whether jobs wait for a place in the window.
   bool left_out() const noexcept { return left_out_; }
+  /// Whether the plan has jobs that are in no order of their own, so that a search may find a better one.
+  bool searched() const noexcept { return movable_ > 0; }
 
  private:
   struct Value {
@@ -78,6 +83,7 @@ class PlanSearch {
     std::vector<std::uint64_t> avoided;  // by item, two bits for each processor: so many times its time counts more there
   };
 
+  std::size_t most_items() const noexcept { return movable_ >= parameters_.window ? parameters_.window : most_items_; }
   static Item item_of(const State& state, JobSlot slot) noexcept;
   static bool comes_before(const Item& a, const Item& b) noexcept;
   void gather(const State& state) noexcept;
@@ -90,6 +96,7 @@ class PlanSearch {
   void try_order(const State& state) noexcept;
   void vary() noexcept;
   void search(const State& state) noexcept;
+  void find_order(const State& state) noexcept;
 
   /// A delay beyond what was said costs so many times its length: what came later does not push back what was promised.
   static constexpr Time kBrokenPromise = 16;
@@ -99,7 +106,9 @@ class PlanSearch {
   SearchParameters parameters_;
   std::size_t processors_;
   std::size_t most_units_;
+  std::size_t most_items_;
   std::vector<Item> items_;
+  std::size_t movable_ = 0;  // items before those that are placed in turn
   std::vector<Timetable> tables_;
   std::vector<Timetable> base_;  // what runs, and nothing else
   std::vector<Time> ends_;       // [item * most_units + unit] of the plan in the making
@@ -123,11 +132,12 @@ inline PlanSearch::PlanSearch(const State& state, SearchParameters parameters)
     : parameters_(parameters),
       processors_(state.processors.size()),
       most_units_(state.most_units),
+      most_items_(std::max(parameters.window, std::min(parameters.in_turn, state.jobs.size()))),
       tables_(processors_),
       base_(processors_),
       slots_(processors_) {
-  const std::size_t window = parameters.window, all = window * most_units_;
-  items_.reserve(std::max(window, state.jobs.size()));
+  const std::size_t all = most_items_ * most_units_;
+  items_.reserve(std::max(most_items_, state.jobs.size()));
   for (std::size_t p = 0; p < processors_; ++p) {
     tables_[p].reserve(all + 1);
     base_[p].reserve(1);
@@ -135,12 +145,12 @@ inline PlanSearch::PlanSearch(const State& state, SearchParameters parameters)
   }
   for (std::vector<Time>* times : {&ends_, &begins_, &primed_ends_}) times->resize(all);
   for (std::vector<std::uint8_t>* bytes : {&where_, &primed_where_, &pending_}) bytes->resize(all);
-  item_end_.resize(window);
+  item_end_.resize(most_items_);
   for (Draft* draft : {&draft_, &kept_, &best_draft_}) {
-    draft->order.reserve(window);
-    draft->avoided.reserve(window);
+    draft->order.reserve(most_items_);
+    draft->avoided.reserve(most_items_);
   }
-  last_order_.reserve(window);
+  last_order_.reserve(most_items_);
 }
 
 inline PlanSearch::Item PlanSearch::item_of(const State& state, JobSlot slot) noexcept {
@@ -168,8 +178,11 @@ inline void PlanSearch::gather(const State& state) noexcept {
     if (item.least_end <= item.deadline) items_.push_back(item);
   }
   std::sort(items_.begin(), items_.end(), comes_before);
-  left_out_ = items_.size() > parameters_.window;
-  if (left_out_) items_.resize(parameters_.window);
+  movable_ = items_.size();
+  while (movable_ > 0 && items_[movable_ - 1].deadline >= kNever) --movable_;
+  left_out_ = items_.size() > most_items();
+  if (left_out_) items_.resize(most_items());
+  movable_ = std::min(movable_, items_.size());
 }
 
 /// The units that have run or run now: on which processor, and until when.
@@ -257,13 +270,15 @@ inline Time PlanSearch::place(const State& state, std::size_t i) noexcept {
 inline PlanSearch::Value PlanSearch::build(const State& state) noexcept {
   for (std::size_t p = 0; p < processors_; ++p) tables_[p] = base_[p];
   Value value{0, 0};
-  for (const std::uint16_t i : draft_.order) {
+  const auto add = [&](std::size_t i) {
     item_end_[i] = place(state, i);
-    if (item_end_[i] >= kNever) continue;
+    if (item_end_[i] >= kNever) return;
     if (items_[i].deadline < kNever) value.worth += items_[i].worth;
     value.cost += item_end_[i] - state.now;
     if (item_end_[i] > items_[i].promised) value.cost += kBrokenPromise * (item_end_[i] - items_[i].promised);
-  }
+  };
+  for (const std::uint16_t i : draft_.order) add(i);
+  for (std::size_t i = movable_; i < items_.size(); ++i) add(i);
   return value;
 }
 
@@ -302,15 +317,15 @@ inline bool PlanSearch::add(const State& state, std::span<const std::size_t> nex
     if (state.job(slot).dropped) continue;
     const Item item = item_of(state, slot);
     if (std::any_of(items_.begin(), items_.end(), [&](const Item& known) { return known.ticket == item.ticket; })) continue;
-    if (items_.size() >= parameters_.window) {
+    if (items_.size() >= most_items()) {
       if (std::any_of(items_.begin(), items_.end(), [&](const Item& known) { return comes_before(item, known); })) return false;
       left_out_ = true;  // others come first: it waits for a place in the window
       continue;
     }
     const std::size_t i = items_.size();
     if (item.least_end > item.deadline) return false;
+    if (item.deadline < kNever) movable_ = i + 1;
     items_.push_back(item);
-    draft_.order.push_back(static_cast<std::uint16_t>(i));
     draft_.avoided.push_back(0);
     prime(state, i);
     item_end_[i] = items_[i].end = place(state, i);
@@ -342,7 +357,6 @@ inline void PlanSearch::vary() noexcept {
 }
 
 inline void PlanSearch::search(const State& state) noexcept {
-  if (items_.empty()) return;
   Value current = best_;
   kept_ = best_draft_;
   while (cells_ < parameters_.cells && ideal_ > best_) {
@@ -368,15 +382,23 @@ inline std::uint64_t PlanSearch::plan(const State& state, std::uint32_t giving_w
   gather(state);
   start_tables(state, giving_way);
   for (std::size_t i = 0; i < items_.size(); ++i) prime(state, i);
+  draft_.order.clear();
+  draft_.avoided.assign(items_.size(), 0);
+  if (movable_ > 0) find_order(state);
+  build(state);
+  keep(state);
+  return cells_;
+}
+
+/// Leaves the best draft that is found in `draft_`.
+inline void PlanSearch::find_order(const State& state) noexcept {
   best_ = {};
   ideal_ = {0, 0};
   for (const Item& item : items_) {
     if (item.deadline < kNever) ideal_.worth += item.worth;
     if (item.least_end < kNever) ideal_.cost += item.least_end - state.now;  // else no processor is left for it
   }
-  draft_.order.clear();
-  draft_.avoided.assign(items_.size(), 0);
-  for (std::size_t i = 0; i < items_.size(); ++i) draft_.order.push_back(static_cast<std::uint16_t>(i));
+  for (std::size_t i = 0; i < movable_; ++i) draft_.order.push_back(static_cast<std::uint16_t>(i));
   try_order(state);  // earliest deadline first
   const auto by = [&](auto key) {
     std::sort(draft_.order.begin(), draft_.order.end(), [&](std::uint16_t a, std::uint16_t b) {
@@ -394,9 +416,6 @@ inline std::uint64_t PlanSearch::plan(const State& state, std::uint32_t giving_w
   });
   search(state);
   draft_ = best_draft_;
-  build(state);
-  keep(state);
-  return cells_;
 }
 
 }  // namespace sluice::scheduler
