@@ -65,35 +65,6 @@ inline std::uint64_t activation_bound(const model::Graph& graph, const KernelCho
   return bound;
 }
 
-namespace detail {
-
-/// The bands of the nodes of one chain, as the steps of a plan show it: it lasts until all nodes that have begun are whole.
-struct ShownChain {
-  std::map<std::size_t, std::int64_t> bands;  // by node
-  std::uint64_t weights = 0;
-};
-
-inline std::vector<ShownChain> chains_of(const model::Graph& graph, const plan::Plan& plan) {
-  std::vector<ShownChain> chains;
-  std::map<std::size_t, std::int64_t> left;  // rows, by node that has begun
-  for (const plan::Step& step : plan.steps) {
-    if (step.prepare || step.channels.begin != 0) continue;  // slices of one band
-    const std::size_t n = step.node.index();
-    const std::int64_t rows = row_extents(graph.tensor(graph.nodes[n].outputs[0]).shape).rows;
-    if (left.empty() && step.rows.size() == rows) continue;
-    if (left.empty()) chains.emplace_back();
-    if (++chains.back().bands[n] == 1)
-      for (WeightId w : graph.nodes[n].weights) chains.back().weights += graph.weight(w).bytes.count();
-    std::int64_t& rest = left.try_emplace(n, rows).first->second;
-    rest -= step.rows.size();
-    const bool over = std::all_of(left.begin(), left.end(), [](const auto& node) { return node.second <= 0; });
-    if (over) left.clear();
-  }
-  return chains;
-}
-
-}  // namespace detail
-
 /// The extra time of a plan's bands over whole nodes, as a share of all computing; below 0 if they save time.
 inline double overhead_of(const Problem& whole, const plan::Plan& plan) {
   StepCosts costs(whole);
@@ -116,8 +87,6 @@ inline double overhead_of(const Problem& whole, const plan::Plan& plan) {
   }
   for (std::size_t n = 0; n < cut.size(); ++n)
     if (!has_steps[n]) more += in_bands[n];  // a concatenation that copies, because its parts are rings
-  for (const detail::ShownChain& chain : detail::chains_of(*whole.graph, plan))
-    for (const auto& [node, bands] : chain.bands) more += costs.doubtful_seconds(NodeId(node), bands, chain.weights);
   return all > 0 ? more / all : 0;
 }
 

@@ -69,23 +69,6 @@ class StepCosts {
     return known->second;
   }
 
-  /// What assumed rates do not say of a node's bands, beside those of others with `weights` bytes. They count on caches: activations of a
-  /// whole node come from memory, those of a band from near. In a chain with many weights, which pass in each band, most of that is not
-  /// saved, and weights come from farther away. Winograd transforms a few channels at a time then, and what a node reads whole comes again
-  /// for each band. Rates that were measured say it themselves. Fitted to ten networks in bands on a Zen 5 (docs/planner.md).
-  double doubtful_seconds(NodeId id, std::int64_t bands, std::uint64_t weights) {
-    if (!problem_.profile->kernels.empty() || bands < 2) return 0;
-    constexpr double kFew = 384u << 10, kMany = 768u << 10;  // weights of a chain that a core's own cache keeps beside rows, and does not
-    constexpr double kMost = 0.8;                            // of what caches would save
-    constexpr double kWeights = 2, kTransforms = 1.5, kRead = 4;  // of what memory gives in a second
-    const double lost = kMost * std::clamp((static_cast<double>(weights) - kFew) / (kMany - kFew), 0.0, 1.0);
-    const Read& read = read_by(id);
-    double again = read.weights * lost / kWeights + read.whole / kRead;
-    if (problem_.graph->node(id).numeric == model::NumericClass::kWinograd4) again += read.weights / kTransforms;
-    const double seconds = (static_cast<double>(bands - 1) * again + lost * read.beyond) / problem_.profile->memory_bytes_per_second;
-    return seconds * problem_.profile->compute_slowdown;
-  }
-
   /// `sliced`: its steps may take a part of the channels.
   std::uint64_t workspace(NodeId id, RowRange rows, bool sliced) const {
     constexpr std::int64_t kFinestChannels = 2 * model::kPanelLanes;
@@ -95,29 +78,6 @@ class StepCosts {
   }
 
  private:
-  /// Bytes that a node reads: of weights, of tensors that each band reads whole; and all its activations beyond a core's own cache.
-  struct Read {
-    double weights = -1, whole = 0, beyond = 0;
-  };
-  const Read& read_by(NodeId id) {
-    constexpr std::uint64_t kOwnCache = 1u << 20;  // as prices of steps have it
-    if (reads_.empty()) reads_.resize(problem_.graph->nodes.size());
-    Read& read = reads_[id.index()];
-    if (read.weights >= 0) return read;
-    const model::Node& node = problem_.graph->node(id);
-    read.weights = 0;
-    for (WeightId w : node.weights) read.weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
-    std::uint64_t all = problem_.graph->tensor(node.outputs[0]).bytes().count();
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const model::Tensor& in = problem_.graph->tensor(node.inputs[i]);
-      if (in.weight.valid()) continue;
-      all += in.bytes().count();
-      if (!row_relation(*problem_.graph, node, i, Connected::kDeclared)) read.whole += static_cast<double>(in.bytes().count());
-    }
-    read.beyond = all > kOwnCache ? static_cast<double>(all - kOwnCache) : 0;
-    return read;
-  }
-
   struct Key {
     std::size_t node;
     std::int64_t rows;
@@ -146,7 +106,6 @@ class StepCosts {
   const Problem& problem_;
   std::unordered_map<Key, double, Hash> seconds_;
   std::vector<Whole> whole_;  // by node
-  std::vector<Read> reads_;   // by node
   const bool finest_;
 };
 
@@ -237,7 +196,7 @@ class Partitioned {
     std::size_t p = 0;
     for (const auto& banded : chains_) {
       for (; p < banded->chain.first; ++p) sum += whole_seconds(p);
-      sum += chain_seconds(banded->chain);
+      for (const BandStep& step : banded->chain.steps) sum += costs_.seconds(views_.order[step.position], step);
       p = banded->chain.end;
     }
     for (; p < views_.order.size(); ++p) sum += whole_seconds(p);
@@ -296,20 +255,6 @@ class Partitioned {
   static constexpr std::size_t kNoStep = ~std::size_t{0};
 
   const model::Node& node(std::size_t p) const noexcept { return problem_.graph->node(views_.order[p]); }
-
-  double chain_seconds(const Chain& chain) const {
-    double sum = 0;
-    std::vector<std::int64_t> bands(chain.end - chain.first, 0);
-    for (const BandStep& step : chain.steps) {
-      sum += costs_.seconds(views_.order[step.position], step);
-      ++bands[step.position - chain.first];
-    }
-    std::uint64_t weights = 0;
-    for (std::size_t p = chain.first; p < chain.end; ++p)
-      for (WeightId w : node(p).weights) weights += problem_.graph->weight(w).bytes.count();
-    for (std::size_t p = chain.first; p < chain.end; ++p) sum += costs_.doubtful_seconds(views_.order[p], bands[p - chain.first], weights);
-    return sum;
-  }
 
   double whole_seconds(std::size_t p) const { return costs_.whole(views_.order[p]).seconds; }
 

@@ -101,7 +101,7 @@ class RowPlaces {
 
 /// Rings and workspaces in one block.
 struct PlacedRows {
-  std::vector<std::uint64_t> offsets;                // of rings
+  std::vector<std::uint64_t> offsets;               // of rings
   std::vector<Interval<std::uint64_t>> workspaces;  // by step; empty: none
   std::uint64_t bytes = 0;
 };
