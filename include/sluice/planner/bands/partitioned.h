@@ -64,7 +64,7 @@ class StepCosts {
       StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
       step.rows = band.rows;
       step.far_bytes = band.far_bytes;
-      known->second = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
+      known->second = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads) + again(id, band.rows);
     }
     return known->second;
   }
@@ -78,6 +78,27 @@ class StepCosts {
   }
 
  private:
+  /// What assumed rates do not say of a band: a node's weights that a core's own cache does not keep, and what it reads whole, come again from
+  /// a shared cache for each band. Rates that were measured say it themselves.
+  double again(NodeId id, RowRange rows) const {
+    const model::Node& node = problem_.graph->node(id);
+    const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
+    if (!problem_.profile->kernels.empty() || rows.size() >= all) return 0;
+    constexpr double kOwn = 512u << 10;           // of weights that stay near, beside rows
+    constexpr double kWeights = 2, kTensors = 4;  // of what memory gives in a second
+    double weights = 0, tensors = 0;
+    for (WeightId w : node.weights) weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const model::Tensor& in = problem_.graph->tensor(node.inputs[i]);
+      if (!in.weight.valid() && !row_relation(*problem_.graph, node, i, Connected::kDeclared))
+        tensors += static_cast<double>(in.bytes().count());
+    }
+    const double bytes = (weights > kOwn ? weights / kWeights : 0) + tensors / kTensors;
+    const double share =
+        1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
+    return share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
+  }
+
   struct Key {
     std::size_t node;
     std::int64_t rows;
