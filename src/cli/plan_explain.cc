@@ -53,8 +53,9 @@ class Explanation {
   /// What lives at the peak, largest first.
   std::vector<Line> live() const {
     std::vector<Line> lines;
+    const std::vector<bool> inside = plan::lie_inside(plan_);
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
-      if (plan::lives_at(plan_.buffers[b], peak_.step, plan_.steps.size())) lines.push_back(line_of(b));
+      if (!inside[b] && plan::lives_at(plan_.buffers[b], peak_.step, plan_.steps.size())) lines.push_back(line_of(b));
     std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.size > b.size; });
     return lines;
   }

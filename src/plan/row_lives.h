@@ -41,6 +41,15 @@ class RowLives {
     return true;
   }
 
+  /// Does no row of a placed tensor that matters at one of `steps` have a byte in `bytes` of its buffer?
+  bool none_in(std::size_t t, Interval<std::int64_t> bytes, StepRange steps) {
+    constexpr std::size_t kMostRows = std::size_t{1} << 27;
+    const std::vector<Row>& rows = rows_of(t);
+    looked_at_ += rows.size();
+    if (looked_at_ > kMostRows) return false;
+    return std::none_of(rows.begin(), rows.end(), [&](const Row& row) { return row.bytes.overlaps(bytes) && row.steps.overlaps(steps); });
+  }
+
  private:
   struct Row {
     Interval<std::int64_t> bytes;  // in the buffer
@@ -103,6 +112,7 @@ class RowLives {
   const model::Graph& graph_;
   std::map<std::size_t, std::vector<Row>> rows_;  // by tensor
   std::size_t pairs_ = 0;
+  std::size_t looked_at_ = 0;
 };
 
 }  // namespace sluice::plan

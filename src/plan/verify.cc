@@ -104,12 +104,13 @@ Status check_form(const Plan& plan, const model::Graph& graph, const VerifyConte
 Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
   return or_out_of_memory(graph.name, [&]() -> Status {
     SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
-    SLUICE_RETURN_IF_ERROR(check_memory(plan, graph, context));
+    std::vector<InnerBuffer> inner;
+    SLUICE_RETURN_IF_ERROR(check_memory(plan, graph, context, inner));
     SLUICE_RETURN_IF_ERROR(check_sums(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_loads(plan, graph, context));
     SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_passing(plan, graph, context));
-    SLUICE_RETURN_IF_ERROR(check_content(plan, graph, context));
+    SLUICE_RETURN_IF_ERROR(check_content(plan, graph, context, inner));
     return check_subplans(plan, graph, context);
   });
 }

@@ -9,6 +9,7 @@
 // rows of finished bands only. A ring holds the newest rows: a reader takes none that are older, and none is read that a band has replaced.
 // Tensors on the same bytes may take turns, row by row: whenever a row matters, no other does that has a byte of it.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -45,7 +46,7 @@ class ContentVerifier {
     for (const PassingTensor& passing : plan.passing) passes_[passing.tensor.index()] = true;
   }
 
-  Status run() {
+  Status run(const std::vector<InnerBuffer>& inner) {
     for (std::size_t i = 0; i < plan_.steps.size(); ++i)
       if (writes_output(graph_, plan_.steps[i])) steps_of_[plan_.steps[i].node.index()].push_back(i);
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t) SLUICE_RETURN_IF_ERROR(check_placement(t));
@@ -56,7 +57,8 @@ class ContentVerifier {
     SLUICE_RETURN_IF_ERROR(check_steps());
     find_reads();
     SLUICE_RETURN_IF_ERROR(check_lifetimes());
-    return check_meetings();
+    SLUICE_RETURN_IF_ERROR(check_meetings());
+    return check_inner(inner);
   }
 
  private:
@@ -359,6 +361,25 @@ class ContentVerifier {
     return {};
   }
 
+  /// A workspace that lies in a buffer of tensors is written and read at its step: no row that matters then has a byte of it. Of tensors
+  /// that are read through views it is not known which rows matter.
+  Status check_inner(const std::vector<InnerBuffer>& inner) {
+    std::map<std::size_t, std::vector<std::size_t>> tensors;  // by buffer that has workspaces
+    for (const InnerBuffer& pair : inner) tensors[pair.outer];
+    for (std::size_t t = 0; t < plan_.tensors.size(); ++t)
+      if (const BufferId b = plan_.tensors[t].buffer; b.valid())
+        if (const auto at = tensors.find(b.index()); at != tensors.end()) at->second.push_back(t);
+    for (const InnerBuffer& pair : inner) {
+      const Buffer &workspace = plan_.buffers[pair.workspace], &outer = plan_.buffers[pair.outer];
+      const auto begin = static_cast<std::int64_t>((workspace.offset - outer.offset).count());
+      const Interval<std::int64_t> bytes{begin, begin + static_cast<std::int64_t>(workspace.size.count())};
+      for (const std::size_t t : tensors[pair.outer])
+        if (!made_[t] || has_views_[t] || !row_lives_.none_in(t, bytes, workspace.lifetime))
+          return broken("buffer", pair.workspace, "I2: it overlaps rows of a tensor that are needed at that time");
+    }
+    return {};
+  }
+
   /// The bytes from a made tensor's first element to the end of its last.
   SpanIndex::Span span_of(std::size_t t) const {
     const std::uint64_t begin = plan_.tensors[t].offset.count();
@@ -449,8 +470,8 @@ class ContentVerifier {
 
 }  // namespace
 
-Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
-  return ContentVerifier(plan, graph, context).run();
+Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context, const std::vector<InnerBuffer>& inner) {
+  return ContentVerifier(plan, graph, context).run(inner);
 }
 
 }  // namespace sluice::plan

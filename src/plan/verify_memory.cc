@@ -101,7 +101,9 @@ class LiveSet {
     live_.emplace_hint(next, begin, occurrence);
     return std::nullopt;
   }
-  void erase(std::uint64_t begin) { live_.erase(begin); }
+  void erase(std::uint64_t begin, std::size_t buffer) {
+    if (const auto at = live_.find(begin); at != live_.end() && at->second.buffer == buffer) live_.erase(at);
+  }
 
  private:
   std::map<std::uint64_t, Occurrence> live_;
@@ -143,16 +145,29 @@ std::vector<Event> events_of(const Plan& plan) {
   return events;
 }
 
-Status check_disjoint(const Plan& plan) {
-  LiveSet live;
+/// A workspace that lies, in time and bytes, in a buffer of tensors: check_content looks which rows it meets.
+bool lies_in(const Buffer& inner, const Buffer& outer) {
+  const bool tensors = outer.kind == BufferKind::kActivation || outer.kind == BufferKind::kInput || outer.kind == BufferKind::kOutput;
+  return tensors && inner.kind == BufferKind::kWorkspace && outer.lifetime.contains(inner.lifetime) && outer.offset <= inner.offset &&
+         inner.offset + inner.size <= outer.offset + outer.size;
+}
+
+/// What lies in a live buffer cannot meet another one, but others that lie there.
+Status check_disjoint(const Plan& plan, std::vector<InnerBuffer>& inner) {
+  LiveSet live, inside;
   for (const Event& event : events_of(plan)) {
     const Buffer& buffer = plan.buffers[event.buffer];
     const std::uint64_t begin = buffer.offset.count();
     if (!event.begins) {
-      live.erase(begin);
+      live.erase(begin, event.buffer);
+      inside.erase(begin, event.buffer);
       continue;
     }
-    const auto met = live.insert(begin, {begin + buffer.size.count(), event.buffer, event.period});
+    auto met = live.insert(begin, {begin + buffer.size.count(), event.buffer, event.period});
+    if (met && met->period == event.period && lies_in(buffer, plan.buffers[met->buffer])) {
+      if (event.period == 0) inner.push_back({event.buffer, met->buffer});
+      met = inside.insert(begin, {begin + buffer.size.count(), event.buffer, event.period});
+    }
     if (!met) continue;
     const bool same_period = met->period == event.period || plan.buffers[met->buffer].whole_period || buffer.whole_period;
     return broken(
@@ -164,10 +179,10 @@ Status check_disjoint(const Plan& plan) {
 
 }  // namespace
 
-Status check_memory(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
+Status check_memory(const Plan& plan, const model::Graph& graph, const VerifyContext& context, std::vector<InnerBuffer>& inner) {
   SLUICE_RETURN_IF_ERROR(check_offsets(plan, context));
   SLUICE_RETURN_IF_ERROR(check_regions(plan, graph, context));
-  return check_disjoint(plan);
+  return check_disjoint(plan, inner);
 }
 
 }  // namespace sluice::plan

@@ -12,19 +12,28 @@
 // (I0) is the form itself: a plan that breaks it cannot even be read.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "sluice/plan/verify.h"
 
 namespace sluice::plan {
 
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
-Status check_memory(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+/// A workspace in a buffer of tensors, by number.
+struct InnerBuffer {
+  std::size_t workspace;
+  std::size_t outer;
+};
+
+/// Lists those in `inner`.
+Status check_memory(const Plan& plan, const model::Graph& graph, const VerifyContext& context, std::vector<InnerBuffer>& inner);
 Status check_sums(const Plan& plan, const model::Graph& graph);
 Status check_loads(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 Status check_derived(const Plan& plan, const model::Graph& graph);
 Status check_passing(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
-Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
+Status check_content(const Plan& plan, const model::Graph& graph, const VerifyContext& context, const std::vector<InnerBuffer>& inner);
 Status check_subplans(const Plan& plan, const model::Graph& graph, const VerifyContext& context);
 
 /// Does the step write its output? Parts of a sum do not, but for the last. `check_sums` has passed.

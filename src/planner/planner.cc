@@ -257,13 +257,25 @@ struct Contenders {
 
   Contenders(const Problems& problems, const PlanRequest& request) : fast(problems.fast, request) {
     const std::vector<Rung>& ladder = problems.ladder;
-    if (!ladder.empty()) last = lean_of(problems, ladder.back(), request);
+    if (!ladder.empty()) last = least_of_last(problems, request);
     if (fast.fits() || request.partition == Partition::kLeast) return;
     for (std::size_t r = 0; r + 1 < ladder.size() && !first; ++r) {
       if (ladder[r].peak > request.capacity.count()) continue;
       first = lean_of(problems, ladder[r], request);
       if (!first->planning.fits()) first.reset();
     }
+  }
+
+  /// The last rung, or if that does not fit, of the last few the one that needs least: what the search compares are estimates.
+  static std::unique_ptr<Lean> least_of_last(const Problems& problems, const PlanRequest& request) {
+    constexpr std::size_t kLast = 4;
+    const std::vector<Rung>& ladder = problems.ladder;
+    std::unique_ptr<Lean> least = lean_of(problems, ladder.back(), request);
+    for (std::size_t r = 2; r <= std::min(kLast, ladder.size()) && !least->planning.fits(); ++r) {
+      std::unique_ptr<Lean> other = lean_of(problems, ladder[ladder.size() - r], request);
+      if (other->planning.least.bytes() < least->planning.least.bytes()) least = std::move(other);
+    }
+    return least;
   }
 
   /// A plan that fits the least capacity fits every larger one.

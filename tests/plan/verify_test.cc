@@ -572,11 +572,49 @@ const std::vector<BreakageOf<TurnSample>>& turn_breakages() {
   return all;
 }
 
+/// The same, and the fourth row of steps has a workspace where the second node's ring lies, which nobody needs then.
+struct BetweenSample : TurnSample {
+  static constexpr std::size_t kWorkspace = 2, kStep = 3;
+
+  BetweenSample() { add_workspace(Bytes(10 * 256 + 64), kStep); }
+  void add_workspace(Bytes offset, std::size_t step) {
+    const auto at = static_cast<std::int64_t>(step);
+    plan.steps[step].workspace = BufferId(plan.buffers.size());
+    plan.buffers.push_back({BufferKind::kWorkspace, Bytes(256), 64, offset, {at, at + 1}, false});
+  }
+};
+
+const std::vector<BreakageOf<BetweenSample>>& between_breakages() {
+  using B = BetweenSample;
+  static const std::vector<BreakageOf<B>> all = {
+      {"I2", "a workspace over the ring that its step reads", [](B& s) { s.plan.buffers[B::kWorkspace].offset = Bytes(9 * 256 + 64); }},
+      {"I2", "a workspace that reaches into it", [](B& s) { s.plan.buffers[B::kWorkspace].offset = Bytes(9 * 256 + 128); }},
+      {"I2", "one that lives while the ring holds a row",
+       [](B& s) {
+         s.plan.buffers[B::kWorkspace].lifetime = {2, 4};
+       }},
+      {"I2", "one that reaches into another buffer", [](B& s) { s.plan.buffers[B::kWorkspace].offset = Bytes(9 * 256); }},
+      {"I2", "two on the same bytes at one time",
+       [](B& s) {
+         s.add_workspace(Bytes(10 * 256 + 64), 4);
+         s.plan.buffers.back().lifetime = {3, 5};
+       }},
+      {"I2", "one over rows of an input that are still to be read", [](B& s) { s.plan.buffers[B::kWorkspace].offset = Bytes(4 * 256); }},
+      {"I2", "one over an input that is kept",
+       [](B& s) {
+         s.plan.buffers[0].whole_period = true;
+         s.plan.buffers[B::kWorkspace].offset = Bytes(4 * 256);
+       }},
+  };
+  return all;
+}
+
 TEST_CASE("a plan by hand passes") {
   check_passes(Sample());
   check_passes(DerivedSample());
   check_passes(BandSample());
   check_passes(TurnSample());
+  check_passes(BetweenSample());
 }
 
 TEST_CASE("every kind of broken plan is refused by its own rule") {
@@ -584,6 +622,7 @@ TEST_CASE("every kind of broken plan is refused by its own rule") {
   check_refused(derived_breakages());
   check_refused(band_breakages());
   check_refused(turn_breakages());
+  check_refused(between_breakages());
 }
 
 TEST_CASE("bands whose channels come in slices pass") {

@@ -209,6 +209,67 @@ TEST_CASE("rings that are never needed at one step lie at one place, others besi
   CHECK(shared.bytes == 192);
 }
 
+TEST_CASE("rows lie in the slots that others leave free, and a workspace in what is free at its step") {
+  // Slot by slot: b is needed when the second slot of a is not, c always; a step's workspace finds a's first slot free.
+  const std::vector<SlotUse> rings = {{64, {{{0, 2}, {4, 6}}, {{2, 4}}}}, {64, {{{0, 2}, {4, 6}}}}, {64, {{{0, 6}}}}};
+  CHECK(meet(rings[0].busy[0], rings[1].busy[0]));
+  CHECK_FALSE(meet(rings[0].busy[1], rings[1].busy[0]));
+  const std::vector<std::uint64_t> workspaces = {0, 0, 0, 64, 0, 128};
+  const PlacedRows placed = place_rows(rings, workspaces, false, 64, 0);
+  CHECK(placed.offsets == std::vector<std::uint64_t>{0, 64, 128});
+  CHECK(placed.workspaces[3] == Interval<std::uint64_t>{0, 64});
+  CHECK(placed.workspaces[5] == Interval<std::uint64_t>{192, 320});
+  CHECK(placed.bytes == 320);
+  // The larger workspace at the bottom, rings round it: the first slot of a is needed then, the second is not.
+  const PlacedRows below = place_rows(rings, workspaces, true, 64, 0);
+  CHECK(below.workspaces[5] == Interval<std::uint64_t>{0, 128});
+  CHECK(below.bytes < placed.bytes + 64);
+  // With a tail behind each row that is read, a ring leaves no slot to another that is needed at the same steps as the slot before it.
+  CHECK(place_rows(rings, workspaces, false, 64, 64).bytes > placed.bytes);
+}
+
+TEST_CASE("workspaces of bands lie between the rows of rings") {
+  NetBuilder net("between");
+  TensorId x = net.input({1, 64, 32, 16});
+  for (int layer = 0; layer < 4; ++layer) {
+    x = net.conv(net.conv(x, {.channels = 64}), {.channels = 32, .kernel = 3});
+    net.last_node().numeric = model::NumericClass::kWinograd4;
+  }
+  net.output(net.pool(x, 8, 8));
+  const model::Graph graph = net.finish();
+  const profiler::DeviceProfile profile;
+  Problem whole{&graph, &profile, 1, false, {}, {}, {}, {}};
+  whole.kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  whole.views = assign_views(graph, whole.kernels, order, false);
+  whole.pieces = cut_pieces(graph, whole.kernels, whole.views.order);
+  const Uses uses(graph, whole.kernels, order);
+  StepCosts costs(whole);
+  // Whatever regions and bands prices would choose: some leave room between rows, and what lies there is inside the block of the rings.
+  std::size_t between = 0;
+  for (std::size_t end = 2; end <= order.size(); ++end) {
+    for (const std::int64_t bands : {2, 4, 8, 16, 32}) {
+      const Partitioned cut(whole, uses, order, false, {Region{0, end, bands}}, costs);
+      if (!cut.valid()) continue;
+      const Views views = cut.problem().views;
+      for (const Interval<std::uint64_t>& workspace : views.chains.front().workspaces) {
+        if (workspace.empty()) continue;
+        ++between;
+        CHECK(workspace.end <= views.blocks[views.chains.front().rings.index()].bytes);
+      }
+    }
+  }
+  CHECK(between > 0);
+}
+
+TEST_CASE("a node's steps are those of its bands, or one of all rows") {
+  const Chain chain{1, 2, {{1, {0, 32}}, {1, {32, 64}}}, {}};
+  CHECK(steps_of_rows({chain}, 1, 64).count == 2);
+  CHECK(steps_of_rows({chain}, 1, 64).first == RowRange{0, 32});
+  CHECK(steps_of_rows({chain}, 0, 64).count == 1);
+  CHECK(steps_of_rows({chain}, 0, 64).first == RowRange{0, 64});
+}
+
 TEST_CASE("in a region rings share bytes, and its input dies under its output") {
   NetBuilder net("shares");
   TensorId x = net.conv(net.input({1, 64, 32, 16}), {.channels = 16, .kernel = 3});

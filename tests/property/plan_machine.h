@@ -221,6 +221,7 @@ class PlanMachine {
     const Step& step = plan_.steps[i];
     const model::Node& node = graph_.node(step.node);
     step_ = i;
+    poison_workspace(i);
     for (const PassingBlock& block : plan_.blocks)
       if (block.step == i && block.passage == Passage::kFetched) pass(block, true);
     for (std::size_t k = 0; k < node.inputs.size() && !step.prepare; ++k) {
@@ -246,22 +247,26 @@ class PlanMachine {
     }
     if (step.derived.buffer.valid()) touch_derived(step);
     if (step.prepare) return;
-    if (step.workspace.valid()) {
-      const Buffer& workspace = plan_.buffer(step.workspace);
-      if (!inside(workspace)) return fail("a workspace ends outside the arena");
-      Bytes own = workspace.size;
-      for (const PassingBlock& block : plan_.blocks)
-        if (block.step == i) own = std::min(own, block.offset);
-      for (std::uint64_t x = 0; x < own.count(); x += 4) arena_[(workspace.offset.count() + x) / 4] = kPoison;
-    }
     if (step.sums.valid()) touch_sums(step);
     const bool unfinished = step.sums.valid() && step.reduction.end < model::reduction_of(graph_, node);
     if (!unfinished) move(node.outputs[0], step.rows, step.channels, true);
+    poison_workspace(i);
     for (const PassingBlock& block : plan_.blocks) {
       if (block.step != i) continue;
       if (block.passage == Passage::kStored) pass(block, false);
       if (block.passage == Passage::kHandedOver) move(block.tensor, block.rows, block.channels, false);
     }
+  }
+
+  /// A step may write its workspace before it reads anything, and after it has written its output.
+  void poison_workspace(std::size_t i) {
+    if (!plan_.steps[i].workspace.valid()) return;
+    const Buffer& workspace = plan_.buffer(plan_.steps[i].workspace);
+    if (!inside(workspace)) return fail("a workspace ends outside the arena");
+    Bytes own = workspace.size;
+    for (const PassingBlock& block : plan_.blocks)
+      if (block.step == i) own = std::min(own, block.offset);
+    for (std::uint64_t x = 0; x < own.count(); x += 4) arena_[(workspace.offset.count() + x) / 4] = kPoison;
   }
 
   /// Rows of the scratch file, to and from a workspace.

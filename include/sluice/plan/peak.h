@@ -29,7 +29,23 @@ inline bool holds_weights(const Buffer& buffer) noexcept {
   return buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kDerived;
 }
 
-/// The peak of those buffers that `counts` accepts. O(steps + buffers).
+/// By buffer: does it lie in another one? Workspaces may lie in the buffers of tensors, between rows.
+inline std::vector<bool> lie_inside(const Plan& plan) {
+  std::vector<const Buffer*> outer;
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.kind == BufferKind::kActivation || buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput)
+      outer.push_back(&buffer);
+  const auto holds = [](const Buffer& a, const Buffer& b) {
+    return a.offset <= b.offset && b.offset + b.size <= a.offset + a.size && a.lifetime.contains(b.lifetime);
+  };
+  std::vector<bool> inside;
+  for (const Buffer& buffer : plan.buffers)
+    inside.push_back(buffer.kind == BufferKind::kWorkspace &&
+                     std::any_of(outer.begin(), outer.end(), [&](const Buffer* other) { return holds(*other, buffer); }));
+  return inside;
+}
+
+/// The peak of those buffers that `counts` accepts, without those that lie in others. O(steps + buffers), and for each workspace O(buffers).
 template <class Counts>
 Peak peak_of(const Plan& plan, Counts&& counts) {
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
@@ -40,8 +56,10 @@ Peak peak_of(const Plan& plan, Counts&& counts) {
     change[static_cast<std::size_t>(begin)] += static_cast<std::int64_t>(size.count());
     change[static_cast<std::size_t>(end)] -= static_cast<std::int64_t>(size.count());
   };
-  for (const Buffer& buffer : plan.buffers) {
-    if (!counts(buffer)) continue;
+  const std::vector<bool> inside = lie_inside(plan);
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
+    if (inside[b] || !counts(buffer)) continue;
     if (buffer.whole_period) {
       add(0, steps, buffer.size);
       continue;

@@ -16,42 +16,13 @@
 #include <optional>
 #include <vector>
 
-#include "sluice/planner/bands/shared_rows.h"
+#include "sluice/planner/bands/banded.h"
 #include "sluice/planner/order/chain.h"
 #include "sluice/planner/order/row_needs.h"
 #include "sluice/planner/order/select_kernels.h"
 #include "sluice/planner/order/views.h"
 
 namespace sluice::planner {
-
-/// A tensor that dies in a chain while another grows there: it lies in that one's block, at `offset`.
-struct Overlaid {
-  TensorId dying;
-  BufferId block;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;  // of both
-};
-
-/// A chain, and how many rows of each position's output it holds (0: all).
-struct Banded {
-  Chain chain;
-  std::vector<std::int64_t> ring_rows;  // by position - chain.first
-  std::int64_t bands = 1;               // asked for
-  std::optional<SharedRings> shared;    // offsets by position - chain.first. Nothing: each ring has a block of its own
-  std::optional<Overlaid> overlaid;
-
-  /// Blocks that are in another one.
-  std::size_t blocks_saved() const noexcept {
-    const auto rings = std::count_if(ring_rows.begin(), ring_rows.end(), [](std::int64_t rows) { return rows > 0; });
-    return (shared ? static_cast<std::size_t>(rings) - 1 : 0) + (overlaid ? 1 : 0);
-  }
-
-  /// The position whose block all rings share.
-  std::size_t home() const noexcept {
-    const auto first = std::find_if(ring_rows.begin(), ring_rows.end(), [](std::int64_t rows) { return rows > 0; });
-    return chain.first + static_cast<std::size_t>(first - ring_rows.begin());
-  }
-};
 
 class BandCutter {
  public:
@@ -122,33 +93,62 @@ class BandCutter {
         made[p - first] = step.rows.end;
       }
     }
+    link(banded.chain);
     finish(banded);
     return banded;
   }
 
   /// The same run of positions, each making rows in steps of one of `bands` parts of its own, and only when somebody asks for them: what
-  /// stands between a maker and its reader is then as little as windows and granules leave.
+  /// stands between a maker and its reader is then as little as windows and granules leave. `storage`: of steps that nobody needs any more.
   ///
   ///     cut             [a 0-85][b 0-84][c 0-41]...      the first band asks each position for all that lies behind it
   ///     cut_on_demand   [a 0-6][b 0-4][a 6-10][b 4-8][c 0-4]...
-  std::optional<Banded> cut_on_demand(std::size_t first, std::size_t end, std::int64_t bands) const {
+  std::optional<Banded> cut_on_demand(std::size_t first, std::size_t end, std::int64_t bands, std::vector<BandStep> storage = {}) const {
     for (std::size_t p = first; p < end; ++p)
       if (!takes_bands(p) || rows_of(p) < 1) return std::nullopt;
-    Demand demand{{{first, end, {}, {}}, {}, bands, {}, {}}, std::vector<std::int64_t>(end - first, 0), true};
+    storage.clear();
+    Demand demand{{{first, end, std::move(storage), {}}, {}, bands, {}, {}}, std::vector<std::int64_t>(end - first, 0), {}, true};
+    const ChainLinks& links = link(demand.banded.chain);
     const std::int64_t rows = rows_of(end - 1);
     while (demand.fits && demand.made.back() < rows) {
-      advance(demand, end - 1);
-      // A node that no other in the chain reads keeps pace with the last.
-      for (std::size_t p = first; p + 1 < end && demand.fits; ++p) {
-        const bool asked =
-            std::any_of(of_position_[p].readers.begin(), of_position_[p].readers.end(), [&](Reader r) { return r.position < end; });
-        make_until(demand, p, demand.made.back() == rows ? rows_of(p) : asked ? 0 : rows_of(p) * demand.made.back() / rows);
+      advance(demand, end - 1 - first);
+      const std::int64_t last = demand.made.back();
+      if (last == rows) {
+        for (std::size_t r = 0; r + 1 < links.places.size(); ++r) make_until(demand, r, links.places[r].rows);
+      } else {
+        for (const std::size_t r : links.unread) make_until(demand, r, links.places[r].rows * last / rows);  // it keeps pace with the last
       }
     }
     if (!demand.fits) return std::nullopt;
     finish(demand.banded);
     share(demand.banded);
     return std::move(demand.banded);
+  }
+
+  /// When each slot of each ring holds a row that matters, by position - first; of those that are no rings there are none.
+  std::vector<SlotUse> slots_of(const Banded& banded) const {
+    const ChainLinks& links = link(banded.chain);
+    std::vector<std::vector<Interval<std::int64_t>>> lives;  // by row: from the step that makes it to the last that reads it
+    for (const ChainLinks::Place& place : links.places) lives.emplace_back(static_cast<std::size_t>(place.rows));
+    for (std::size_t s = 0; s < banded.chain.steps.size(); ++s) {
+      const auto now = static_cast<std::int64_t>(s);
+      const BandStep& step = banded.chain.steps[s];
+      const std::size_t at = step.position - banded.chain.first;
+      for (std::int64_t r = step.rows.begin; r < step.rows.end; ++r) lives[at][static_cast<std::size_t>(r)] = {now, now + 1};
+      for (std::size_t l = links.places[at].links; l < links.places[at].links_end; ++l) {
+        const auto [maker, by] = links.links[l];
+        const RowRange read = by ? rows_read(*by, links.places[at].granule, step.rows) : RowRange{0, links.places[maker].rows};
+        for (std::int64_t r = read.begin; r < read.end; ++r) lives[maker][static_cast<std::size_t>(r)].end = now + 1;
+      }
+    }
+    std::vector<SlotUse> slots(lives.size());
+    for (std::size_t r = 0; r < slots.size(); ++r) {
+      const auto ring = static_cast<std::size_t>(banded.ring_rows[r]);
+      if (ring == 0) continue;
+      slots[r] = {row_bytes(banded.chain.first + r), std::vector<std::vector<Interval<std::int64_t>>>(ring)};
+      for (std::size_t row = 0; row < lives[r].size(); ++row) slots[r].busy[row % ring].push_back(lives[r][row]);
+    }
+    return slots;
   }
 
   /// What a chain makes of blocks: rings become smaller, and what lives in a part of it lives through all of it.
@@ -189,6 +189,7 @@ class BandCutter {
       views.tensors[banded.overlaid->dying.index()].offset = Bytes(banded.overlaid->offset);
     }
     views.chains.push_back(banded.chain);
+    if (banded.shared) views.chains.back().rings = block_of(banded.home());
   }
 
  private:
@@ -209,94 +210,95 @@ class BandCutter {
   /// A chain as far as its steps are listed.
   struct Demand {
     Banded banded;
-    std::vector<std::int64_t> made;  // rows, by position - first
-    bool fits = true;                // false: a step would read what is overwritten
+    std::vector<std::int64_t> made;    // rows, by position - first
+    std::vector<std::size_t> waiting;  // for each other
+    bool fits = true;                  // false: a step would read what is overwritten
   };
 
-  /// Makes the next rows of a position, and before them what they read of the chain.
-  void advance(Demand& demand, std::size_t p) const {
-    std::vector<std::size_t> waiting{p};
-    while (!waiting.empty() && demand.fits) {
-      const BandStep step = next_step(demand, waiting.back());
-      if (const std::size_t maker = missing(demand, step); maker != kNobody) {
-        waiting.push_back(maker);
-        continue;
+  const ChainLinks& link(const Chain& chain) const {
+    links_.places.clear();
+    links_.links.clear();
+    links_.unread.clear();
+    for (std::size_t p = chain.first; p < chain.end; ++p) {
+      const Position& position = of_position_[p];
+      ChainLinks::Place place{rows_of(p), position.image_rows, granule(p), links_.links.size(), 0, false};
+      for (std::size_t i = 0; i < position.inputs.size(); ++i) {
+        const TensorId in = node(p).inputs[i];
+        if (placement(in).buffer.valid() && tensors_in_[placement(in).buffer.index()] != 1) place.shares_bytes = true;
+        const std::size_t maker = maker_[in.index()];
+        if (maker >= chain.first && maker < chain.end)
+          links_.links.push_back({maker - chain.first, position.inputs[i] ? &*position.inputs[i] : nullptr});
       }
-      demand.fits = stays_ahead(demand.banded.chain, step, demand.made);
-      demand.banded.chain.steps.push_back(step);
-      demand.made[step.position - demand.banded.chain.first] = step.rows.end;
-      waiting.pop_back();
+      place.links_end = links_.links.size();
+      links_.places.push_back(place);
+      const bool read = std::any_of(position.readers.begin(), position.readers.end(), [&](Reader r) { return r.position < chain.end; });
+      if (!read && p + 1 < chain.end) links_.unread.push_back(p - chain.first);
     }
-  }
-  void make_until(Demand& demand, std::size_t p, std::int64_t rows) const {
-    while (demand.fits && demand.made[p - demand.banded.chain.first] < rows) advance(demand, p);
+    return links_;
   }
 
-  BandStep next_step(const Demand& demand, std::size_t p) const {
-    const std::int64_t all = rows_of(p), begin = demand.made[p - demand.banded.chain.first];
-    const std::int64_t each = ceil_div(all, demand.banded.bands);  // a last band of a row or two would cost more than it saves
-    return {p, {begin, std::min(all, round_row(of_position_[p].image_rows, granule(p), begin + each))}};
+  /// Makes the next rows of a position, and before them what they read of the chain.
+  void advance(Demand& demand, std::size_t r) const {
+    Chain& chain = demand.banded.chain;
+    demand.waiting.assign(1, r);
+    while (!demand.waiting.empty() && demand.fits) {
+      const std::size_t at = demand.waiting.back();
+      const BandStep step{chain.first + at, next_rows(demand, at)};
+      if (const std::size_t maker = missing(demand, at, step.rows); maker != kNobody) {
+        demand.waiting.push_back(maker);
+        continue;
+      }
+      demand.fits = !links_.places[at].shares_bytes || stays_ahead(chain, step, demand.made);
+      chain.steps.push_back(step);
+      demand.made[at] = step.rows.end;
+      demand.waiting.pop_back();
+    }
+  }
+  void make_until(Demand& demand, std::size_t r, std::int64_t rows) const {
+    while (demand.fits && demand.made[r] < rows) advance(demand, r);
+  }
+
+  RowRange next_rows(const Demand& demand, std::size_t r) const {
+    const ChainLinks::Place& place = links_.places[r];
+    const std::int64_t begin = demand.made[r];
+    // A last band of a row or two would cost more than it saves.
+    const std::int64_t until = begin + ceil_div(place.rows, demand.banded.bands);
+    return {begin, std::min(place.rows, place.granule == 1 ? until : round_row(place.image_rows, place.granule, until))};
   }
 
   /// The position that must advance before a step can run; kNobody: everything that it reads is there. The last rows of a position ask for
   /// all rows of others, because rows that are not read must be made too.
-  std::size_t missing(const Demand& demand, const BandStep& step) const {
-    const Chain& chain = demand.banded.chain;
-    for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
-      const std::size_t maker = maker_[node(step.position).inputs[i].index()];
-      if (maker < chain.first || maker >= step.position) continue;  // made outside
-      const auto read = step.rows.end == rows_of(step.position) ? std::nullopt : read_by({step.position, i}, step.rows);
-      if (demand.made[maker - chain.first] < (read ? read->end : rows_of(maker))) return maker;
+  std::size_t missing(const Demand& demand, std::size_t r, RowRange rows) const {
+    const ChainLinks::Place& place = links_.places[r];
+    for (std::size_t l = place.links; l < place.links_end; ++l) {
+      const auto [maker, by] = links_.links[l];
+      const std::int64_t all = links_.places[maker].rows;
+      if (demand.made[maker] == all) continue;
+      const bool whole = by == nullptr || rows.end == place.rows;
+      if (demand.made[maker] < (whole ? all : rows_read(*by, place.granule, rows).end)) return maker;
     }
     return kNobody;
   }
 
-  /// Figures that follow from the steps.
+  /// Figures that follow from the steps. Behind `link`.
   void finish(Banded& banded) const {
     banded.ring_rows = rings_of(banded.chain);
-    for (BandStep& step : banded.chain.steps) step.far_bytes = far_bytes(banded, step);
+    add_far_bytes(banded);
   }
 
-  /// Rings that take turns lie on the same bytes, and what dies under what grows.
+  /// Rings that take turns lie on the same bytes, and what dies under what grows. Behind `finish`.
   void share(Banded& banded) const {
-    std::vector<RingUse> rings = uses_of(banded);
     std::uint64_t apart = 0;
-    for (std::size_t r = 0; r < rings.size(); ++r) {
+    for (std::size_t r = 0; r < links_.uses.size(); ++r) {
+      links_.uses[r].bytes = 0;
       if (banded.ring_rows[r] == 0) continue;
       const std::uint64_t bytes = static_cast<std::uint64_t>(banded.ring_rows[r]) * row_bytes(banded.chain.first + r);
       apart += bytes;
-      rings[r].bytes = align_up(bytes + kernels::kReadTail.count(), kernels::kReadTail.count());
+      links_.uses[r].bytes = align_up(bytes + kernels::kReadTail.count(), kernels::kReadTail.count());
     }
-    SharedRings shared = share_rings(rings, kernels::kReadTail.count());
+    SharedRings shared = share_rings(links_.uses, kernels::kReadTail.count());
     if (shared.bytes < apart) banded.shared = std::move(shared);
     banded.overlaid = overlay(banded);
-  }
-
-  /// By position - first; without bytes. Of those that are no rings it means nothing.
-  std::vector<RingUse> uses_of(const Banded& banded) const {
-    const Chain& chain = banded.chain;
-    std::vector<std::int64_t> oldest, made;  // the oldest row that is read from here on, and the rows that are there before
-    for (std::size_t p = chain.first; p < chain.end; ++p) oldest.push_back(rows_of(p));
-    made = oldest;
-    std::vector<RingUseBuilder> builders(chain.end - chain.first);
-    for (std::size_t s = chain.steps.size(); s-- > 0;) {
-      const BandStep& step = chain.steps[s];
-      const auto touch = [&](std::size_t r) {
-        if (banded.ring_rows[r] > 0) builders[r].add(static_cast<std::int64_t>(s), oldest[r] < made[r]);
-      };
-      made[step.position - chain.first] = step.rows.begin;
-      touch(step.position - chain.first);
-      for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
-        const std::size_t maker = maker_[node(step.position).inputs[i].index()];
-        if (maker < chain.first || maker >= chain.end) continue;
-        std::int64_t& kept = oldest[maker - chain.first];
-        kept = std::min(kept, read_by({step.position, i}, step.rows).value_or(RowRange{}).begin);
-        touch(maker - chain.first);
-      }
-    }
-    std::vector<RingUse> uses;
-    for (RingUseBuilder& builder : builders) uses.push_back({0, builder.take()});
-    return uses;
   }
 
   /// The largest tensor that only this chain reads, row by row, and the largest that it makes whole.
@@ -410,42 +412,73 @@ class BandCutter {
   }
 
   /// Rows of each position that must be there at once, from the oldest that some later step reads to the newest; 0: all, or it is no ring.
+  /// Notes when they are needed, too.
   std::vector<std::int64_t> rings_of(const Chain& chain) const {
-    std::vector<std::int64_t> oldest, most(chain.end - chain.first, 0);
-    for (std::size_t p = chain.first; p < chain.end; ++p) oldest.push_back(rows_of(p));
-    for (auto step = chain.steps.rbegin(); step != chain.steps.rend(); ++step) {
-      const std::size_t at = step->position - chain.first;
-      most[at] = std::max(most[at], step->rows.end - std::min(oldest[at], step->rows.begin));
-      for (std::size_t i = 0; i < node(step->position).inputs.size(); ++i) {
-        const std::size_t maker = maker_[node(step->position).inputs[i].index()];
-        if (maker < chain.first || maker >= chain.end) continue;
-        std::int64_t& kept = oldest[maker - chain.first];
-        kept = std::min(kept, read_by({step->position, i}, step->rows).value_or(RowRange{}).begin);
+    const std::size_t positions = chain.end - chain.first;
+    std::vector<std::int64_t>&oldest = links_.oldest, &made = links_.made;  // the oldest row that is read from here on, and those before
+    std::vector<std::int64_t> most(positions, 0);
+    links_.uses.resize(positions);
+    for (RingUse& use : links_.uses) use.clear();
+    oldest.clear();
+    for (const ChainLinks::Place& place : links_.places) oldest.push_back(place.rows);
+    made = oldest;
+    for (std::size_t s = chain.steps.size(); s-- > 0;) {
+      const BandStep& step = chain.steps[s];
+      const std::size_t at = step.position - chain.first;
+      most[at] = std::max(most[at], step.rows.end - std::min(oldest[at], step.rows.begin));
+      made[at] = step.rows.begin;
+      links_.uses[at].add(static_cast<std::int64_t>(s), oldest[at] < made[at]);
+      const ChainLinks::Place& place = links_.places[at];
+      for (std::size_t l = place.links; l < place.links_end; ++l) {
+        const auto [maker, by] = links_.links[l];
+        oldest[maker] = std::min(oldest[maker], by == nullptr ? 0 : rows_read(*by, place.granule, step.rows).begin);
+        links_.uses[maker].add(static_cast<std::int64_t>(s), oldest[maker] < made[maker]);
       }
     }
-    for (std::size_t p = chain.first; p < chain.end; ++p) {
-      std::int64_t& ring = most[p - chain.first];
-      if (p + 1 == chain.end || ring >= rows_of(p) || !stays_inside(p, chain.end)) ring = 0;
-    }
+    for (std::size_t r = 0; r < positions; ++r)
+      if (r + 1 == positions || most[r] >= links_.places[r].rows || !stays_inside(chain.first + r, chain.end)) most[r] = 0;
     return most;
   }
 
-  /// The rows that a step reads or writes of a large tensor that is not a ring.
-  std::uint64_t far_bytes(const Banded& banded, const BandStep& step) const {
-    constexpr std::uint64_t kNear = 512u << 10;
-    const auto far = [&](TensorId t, RowRange rows) -> std::uint64_t {
-      const model::Tensor& tensor = graph_.tensor(t);
-      if (tensor.weight.valid() || tensor.bytes().count() <= kNear) return 0;
-      const std::size_t maker = maker_[t.index()];
-      if (maker >= banded.chain.first && maker < banded.chain.end && banded.ring_rows[maker - banded.chain.first] > 0) return 0;
-      return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows) * static_cast<std::uint64_t>(rows.size());
+  /// Notes for each step the rows that it reads or writes of large tensors that are not rings.
+  void add_far_bytes(Banded& banded) const {
+    struct Far {
+      std::uint64_t row_bytes;
+      std::int64_t rows;
+      const RowRelation* by;
     };
-    const model::Node& n = node(step.position);
-    std::uint64_t bytes = far(n.outputs[0], step.rows);
-    for (std::size_t i = 0; i < n.inputs.size(); ++i)
-      bytes += far(n.inputs[i],
-                   read_by({step.position, i}, step.rows).value_or(RowRange{0, row_extents(graph_.tensor(n.inputs[i]).shape).rows}));
-    return bytes;
+    std::vector<Far> fars;
+    std::vector<std::size_t> first;
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) {
+      first.push_back(fars.size());
+      static constexpr RowRelation kSame{operators::same(0)};
+      const auto add = [&](TensorId t, const RowRelation* by) {
+        if (const std::uint64_t row = far_row_bytes(banded, t); row > 0)
+          fars.push_back({row, row_extents(graph_.tensor(t).shape).rows, by});
+      };
+      add(node(p).outputs[0], &kSame);
+      for (std::size_t i = 0; i < node(p).inputs.size(); ++i)
+        add(node(p).inputs[i], of_position_[p].inputs[i] ? &*of_position_[p].inputs[i] : nullptr);
+    }
+    first.push_back(fars.size());
+    for (BandStep& step : banded.chain.steps) {
+      const std::size_t at = step.position - banded.chain.first;
+      step.far_bytes = 0;
+      for (std::size_t f = first[at]; f < first[at + 1]; ++f) {
+        const std::int64_t rows = fars[f].by ? rows_read(*fars[f].by, links_.places[at].granule, step.rows).size() : fars[f].rows;
+        step.far_bytes += fars[f].row_bytes * static_cast<std::uint64_t>(rows);
+      }
+    }
+  }
+
+  /// Of a large tensor that is not a ring; else 0.
+  std::uint64_t far_row_bytes(const Banded& banded, TensorId t) const {
+    constexpr std::uint64_t kNear = 512u << 10;
+    const model::Tensor& tensor = graph_.tensor(t);
+    if (tensor.weight.valid() || tensor.bytes().count() <= kNear) return 0;
+    const std::size_t maker = maker_[t.index()];
+    if (maker >= banded.chain.first && maker < banded.chain.end && banded.ring_rows[maker - banded.chain.first] > 0) return 0;
+    return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows);
   }
 
   const model::Graph& graph_;
@@ -455,20 +488,7 @@ class BandCutter {
   std::vector<std::size_t> maker_;         // by tensor: the position that makes it
   std::vector<std::uint32_t> tensors_in_;  // by block
   std::vector<std::uint32_t> made_alike_;  // of them, those that steps make and that begin where it does
+  mutable ChainLinks links_;               // of the chain that is being cut: kept for its memory
 };
-
-/// Takes out blocks that hold nothing since tensors share them.
-inline void drop_empty(Views& views) {
-  std::vector<BufferId> kept(views.blocks.size());
-  std::size_t next = 0;
-  for (std::size_t b = 0; b < views.blocks.size(); ++b) {
-    if (views.blocks[b].bytes == 0) continue;
-    kept[b] = BufferId(next);
-    views.blocks[next++] = views.blocks[b];
-  }
-  views.blocks.resize(next);
-  for (plan::TensorPlacement& tensor : views.tensors)
-    if (tensor.buffer.valid()) tensor.buffer = kept[tensor.buffer.index()];
-}
 
 }  // namespace sluice::planner

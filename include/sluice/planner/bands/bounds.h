@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -77,11 +78,15 @@ inline double overhead_of(const Problem& whole, const plan::Plan& plan) {
     in_bands[step.node.index()] += costs.seconds(step.node, {0, step.rows, 0});
   }
   double all = 0, more = 0;
+  std::vector<bool> has_steps(cut.size(), false);
   for (const NodeId id : whole.views.order) {
     const double seconds = costs.whole(id).seconds;
+    has_steps[id.index()] = true;
     all += seconds;
     if (cut[id.index()]) more += in_bands[id.index()] - seconds;
   }
+  for (std::size_t n = 0; n < cut.size(); ++n)
+    if (!has_steps[n]) more += in_bands[n];  // a concatenation that copies, because its parts are rings
   return all > 0 ? more / all : 0;
 }
 

@@ -18,6 +18,7 @@
 
 #include "sluice/planner/bands/band_chain.h"
 #include "sluice/planner/bands/region.h"
+#include "sluice/planner/place/layout.h"
 #include "sluice/planner/stream/problem.h"
 
 namespace sluice::planner {
@@ -63,7 +64,7 @@ class StepCosts {
       StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
       step.rows = band.rows;
       step.far_bytes = band.far_bytes;
-      known->second = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
+      known->second = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads) + again(id, band.rows);
     }
     return known->second;
   }
@@ -77,6 +78,27 @@ class StepCosts {
   }
 
  private:
+  /// What assumed rates do not say of a band: a node's weights that a core's own cache does not keep, and what it reads whole, come again from
+  /// a shared cache for each band. Rates that were measured say it themselves.
+  double again(NodeId id, RowRange rows) const {
+    const model::Node& node = problem_.graph->node(id);
+    const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
+    if (!problem_.profile->kernels.empty() || rows.size() >= all) return 0;
+    constexpr double kOwn = 512u << 10;           // of weights that stay near, beside rows
+    constexpr double kWeights = 2, kTensors = 4;  // of what memory gives in a second
+    double weights = 0, tensors = 0;
+    for (WeightId w : node.weights) weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const model::Tensor& in = problem_.graph->tensor(node.inputs[i]);
+      if (!in.weight.valid() && !row_relation(*problem_.graph, node, i, Connected::kDeclared))
+        tensors += static_cast<double>(in.bytes().count());
+    }
+    const double bytes = (weights > kOwn ? weights / kWeights : 0) + tensors / kTensors;
+    const double share =
+        1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
+    return share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
+  }
+
   struct Key {
     std::size_t node;
     std::int64_t rows;
@@ -136,7 +158,7 @@ class Partitioned {
   /// The same regions, with region `which` cut in another way.
   void set_bands(std::size_t which, std::int64_t bands) {
     regions_[which].bands = bands;
-    chains_[which] = cut(regions_[which]);
+    chains_[which] = cut(regions_[which], chains_[which] ? std::move(chains_[which]->chain.steps) : std::vector<BandStep>());
   }
   /// And for what it reads again. False where that is the same weights.
   bool set_reread(std::size_t which, std::uint64_t above) {
@@ -241,10 +263,11 @@ class Partitioned {
     Problem banded = problem_;
     banded.shared = std::make_shared<SharedPrices>();
     banded.views = views_;
-    for (const auto& chain : chains_) cutter_->apply(*chain, banded.views);
+    for (const auto& chain : chains_) cutter_->apply(placed_by_rows(*chain), banded.views);
     drop_empty(banded.views);
     if (problem_.repeat)
-      banded.options = derive_options(*problem_.graph, problem_.kernels, banded.views.order, *problem_.profile, problem_.threads);
+      banded.options =
+          derive_options(*problem_.graph, problem_.kernels, banded.views.order, *problem_.profile, problem_.threads, banded.views.chains);
     banded.pieces = cut_pieces(*problem_.graph, problem_.kernels, banded.views.order);
     return banded;
   }
@@ -266,10 +289,12 @@ class Partitioned {
     return {first, end};
   }
 
-  std::optional<Banded> cut(const Region& region) const {
+  /// `storage`: of steps that nobody needs any more.
+  std::optional<Banded> cut(const Region& region, std::vector<BandStep> storage = {}) const {
     const auto [first, end] = positions_of(region);
     if (first == kNoStep || first >= end) return std::nullopt;
-    std::optional<Banded> banded = region.rings ? cutter_->cut_on_demand(first, end, region.bands) : cutter_->cut(first, end, region.bands);
+    std::optional<Banded> banded =
+        region.rings ? cutter_->cut_on_demand(first, end, region.bands, std::move(storage)) : cutter_->cut(first, end, region.bands);
     if (banded) mark_reread(*banded, region.reread_above);
     return banded;
   }
@@ -292,6 +317,49 @@ class Partitioned {
     std::uint64_t bytes = 0;
     for (WeightId w : node(p).weights)
       if (const model::Weight& weight = problem_.graph->weight(w); !weight.always_resident) bytes += weight.bytes.count();
+    return bytes;
+  }
+
+  /// With its rings placed row by row and its workspaces between them, if that needs less.
+  Banded placed_by_rows(Banded banded) const {
+    constexpr std::size_t kMostSlots = 400, kMostSteps = 8192;
+    constexpr std::uint64_t kTail = kernels::kReadTail.count();
+    std::size_t slots = 0;
+    std::uint64_t apart = 0;
+    for (std::size_t r = 0; r < banded.ring_rows.size(); ++r) {
+      slots += static_cast<std::size_t>(banded.ring_rows[r]);
+      if (banded.ring_rows[r] > 0)
+        apart += buffer_bytes(static_cast<std::uint64_t>(banded.ring_rows[r]) * cutter_->row_bytes(banded.chain.first + r));
+    }
+    if (slots == 0 || slots > kMostSlots || banded.chain.steps.size() > kMostSteps) return banded;
+    const std::vector<std::uint64_t> workspaces = workspaces_inside(banded);
+    const std::uint64_t most = *std::max_element(workspaces.begin(), workspaces.end());
+    const std::uint64_t before = (banded.shared ? buffer_bytes(banded.shared->bytes) : apart) + most;
+    const std::vector<SlotUse> rings = cutter_->slots_of(banded);
+    PlacedRows best;
+    for (const bool largest_first : {false, true}) {
+      PlacedRows placed = place_rows(rings, workspaces, largest_first, kBufferAlignment, kTail);
+      if (best.bytes == 0 || placed.bytes < best.bytes) best = std::move(placed);
+    }
+    if (buffer_bytes(best.bytes) >= before) return banded;
+    banded.shared = SharedRings{std::move(best.offsets), best.bytes};
+    banded.chain.workspaces = std::move(best.workspaces);
+    return banded;
+  }
+
+  /// By step, the bytes of a workspace whose size no slice of weights changes; else 0.
+  std::vector<std::uint64_t> workspaces_inside(const Banded& banded) const {
+    std::vector<std::uint64_t> bytes;
+    const Passing* passing = problem_.kernels.passing();
+    for (const BandStep& step : banded.chain.steps) {
+      const NodeId id = views_.order[step.position];
+      const kernels::KernelDescriptor& kernel = *problem_.kernels[id.index()];
+      const bool reads_itself = weight_turns(*problem_.graph, node(step.position), kernel) > 0 || node(step.position).subgraph_count > 0;
+      const bool passes = passing != nullptr && passing->touched(id) > 0;
+      const bool fixed = banded.chain.holds_weights(step.position) && !reads_itself && !passes;
+      const std::uint64_t own = fixed ? costs_.workspace(id, step.rows, false) : 0;
+      bytes.push_back(own == 0 ? 0 : buffer_bytes(own));
+    }
     return bytes;
   }
 

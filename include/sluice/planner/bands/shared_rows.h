@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "sluice/core/interval.h"
@@ -26,22 +27,23 @@ namespace sluice::planner {
 struct RingUse {
   std::uint64_t bytes = 0;
   std::vector<Interval<std::int64_t>> busy;
-};
+  bool held = false;  // do rows that were there before the last step noted matter?
 
-/// Notes the use of one ring while the steps of a chain are walked from the last to the first.
-class RingUseBuilder {
- public:
-  /// A step touches the ring. `held_before`: rows that it or a later step reads were there before it.
+  /// Steps are noted from the last to the first. A step touches the ring; `held_before`: rows that it or a later step reads were there before.
   void add(std::int64_t step, bool held_before) {
-    if (!open_) busy_.push_back({step, step + 1});
-    if (busy_.back().begin != step) busy_.back().begin = step;
-    open_ = held_before;
+    if (!held) busy.push_back({step, step + 1});
+    busy.back().begin = std::min(busy.back().begin, step);
+    held = held_before;
   }
-  std::vector<Interval<std::int64_t>> take() noexcept { return std::move(busy_); }
-
- private:
-  std::vector<Interval<std::int64_t>> busy_;
-  bool open_ = false;
+  void clear() noexcept {
+    busy.clear();
+    held = false;
+  }
+  std::int64_t busy_steps() const noexcept {
+    std::int64_t steps = 0;
+    for (const auto& range : busy) steps += range.size();
+    return steps;
+  }
 };
 
 inline bool busy_together(const RingUse& a, const RingUse& b) noexcept {
@@ -57,16 +59,25 @@ struct SharedRings {
   std::uint64_t bytes = 0;
 };
 
-/// Places rings, the largest first, each at the lowest address that those in use at its time leave. O(n^2 * uses).
+/// Places rings, the largest first, each at the lowest address that those in use at its time leave. O(n^2 * uses), mostly O(n^2): most rings
+/// are in use for more than half of the time, so that two of them must meet.
 inline SharedRings share_rings(const std::vector<RingUse>& rings, std::uint64_t alignment) {
   SharedRings shared{std::vector<std::uint64_t>(rings.size(), 0), 0};
   std::vector<std::size_t> order(rings.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes > rings[b].bytes; });
+  while (!order.empty() && rings[order.back()].bytes == 0) order.pop_back();
+  std::vector<std::int64_t> busy;
+  std::int64_t steps = 0;
+  for (const RingUse& ring : rings) {
+    busy.push_back(ring.busy_steps());
+    steps = std::max(steps, ring.busy.empty() ? 0 : ring.busy.front().end);
+  }
+  std::vector<Interval<std::uint64_t>> taken;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    std::vector<Interval<std::uint64_t>> taken;
+    taken.clear();
     for (std::size_t k = 0; k < i; ++k)
-      if (busy_together(rings[order[k]], rings[order[i]]))
+      if (busy[order[k]] + busy[order[i]] > steps || busy_together(rings[order[k]], rings[order[i]]))
         taken.push_back({shared.offsets[order[k]], shared.offsets[order[k]] + rings[order[k]].bytes});
     std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     std::uint64_t at = 0;

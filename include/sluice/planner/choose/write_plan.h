@@ -91,15 +91,13 @@ class Emitter {
                               problem_.threads);
       if (spec.derived != kNotDerived)
         step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
-      const std::size_t home = workspace_home(problem_.views, spec.position);
-      const Rectangle& workspace = candidate_.layout.workspace(home);
-      if (workspace.size > 0 && workspace_bytes(graph_, problem_.kernels, id, spec, problem_.threads) > 0) {
+      if (const Interval<std::uint64_t> workspace = workspace_of(spec); workspace.size() > 0) {
         const auto index = static_cast<std::int64_t>(i);
         step.workspace = BufferId(plan_.buffers.size());
         plan_.buffers.push_back({plan::BufferKind::kWorkspace,
-                                 Bytes(workspace.size),
+                                 Bytes(workspace.size()),
                                  kBufferAlignment,
-                                 Bytes(candidate_.base + candidate_.layout.workspace_offset(home)),
+                                 Bytes(candidate_.base + workspace.begin),
                                  {index, index + 1},
                                  false});
       }
@@ -107,6 +105,20 @@ class Emitter {
     }
     for (const OperandSpec& operand : schedule_.operands)
       plan_.operands.push_back({operand.weight, operand.panels, operand.load == kReadInStep ? LoadId::invalid() : LoadId(operand.load)});
+  }
+
+  /// From the base on; empty: none.
+  Interval<std::uint64_t> workspace_of(const StepSpec& step) const {
+    const std::uint64_t own = workspace_bytes(graph_, problem_.kernels, problem_.views.order[step.position], step, problem_.threads);
+    if (own == 0) return {};
+    if (lies_between_rows(step, own)) {
+      const Chain& chain = *chain_of(problem_.views.chains, step.position);
+      const std::uint64_t rings = candidate_.layout.offsets[chain.rings.index()];
+      return {rings + step.inside.begin, rings + step.inside.end};
+    }
+    const std::size_t home = workspace_home(problem_.views, step.position);
+    const std::uint64_t at = candidate_.layout.workspace_offset(home);
+    return {at, at + candidate_.layout.workspace(home).size};
   }
 
   /// Tensors that pass, and their blocks from the ends of the workspaces on.

@@ -16,6 +16,7 @@
 #include "sluice/core/units.h"
 #include "sluice/kernels/kernel.h"
 #include "sluice/model/graph.h"
+#include "sluice/planner/order/chain.h"
 #include "sluice/planner/order/select_kernels.h"
 #include "sluice/profiler/latency.h"
 
@@ -35,9 +36,28 @@ struct DeriveOption {
   double gain = 0;  // seconds of compute saved in each period; positive
 };
 
-/// All of them, in execution order.
+/// The rows of a position's steps: one step of all, or as many as a chain has for it, mostly alike.
+struct StepsOfRows {
+  RowRange first;
+  double count = 1;
+};
+inline StepsOfRows steps_of_rows(const std::vector<Chain>& chains, std::size_t position, std::int64_t rows) {
+  const Chain* chain = chain_of(chains, position);
+  StepsOfRows steps{{0, rows}, 0};
+  if (chain != nullptr)
+    for (const BandStep& step : chain->steps) {
+      if (step.position != position) continue;
+      if (step.rows.begin == 0) steps.first = step.rows;
+      ++steps.count;
+    }
+  steps.count = std::max(steps.count, 1.0);
+  return steps;
+}
+
+/// All of them, in execution order. Each band of a chain gains.
 inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const KernelChoice& kernels, const std::vector<NodeId>& order,
-                                                const profiler::DeviceProfile& profile, int threads) {
+                                                const profiler::DeviceProfile& profile, int threads,
+                                                const std::vector<Chain>& chains = {}) {
   std::vector<std::uint32_t> readers(graph.weights.size(), 0);
   std::vector<WeightId> reads;
   for (NodeId id : order) {
@@ -55,7 +75,8 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     const model::Weight& weight = graph.weight(node.weights.front());
     if (weight.always_resident || readers[node.weights.front().index()] > 1) continue;
     const RowExtents whole = row_extents(graph.tensor(node.outputs[0]).shape);
-    kernels::StepExtent extent{{0, whole.rows}, {0, whole.channels}, threads};
+    const StepsOfRows bands = steps_of_rows(chains, p, whole.rows);
+    kernels::StepExtent extent{bands.first, {0, whole.channels}, threads};
     const auto seconds = [&](profiler::KernelUse use) {
       profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
       work.run_bytes = kernels.run_bytes();
@@ -64,7 +85,8 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     const double raw = seconds(profiler::KernelUse::kRun);
     extent.derived = true;
     const double derived = seconds(profiler::KernelUse::kRunDerived);
-    if (derived < raw) options.push_back({p, weight.bytes.count(), derived_bytes(kernels, order[p], {0, weight.panels}), raw - derived});
+    if (derived < raw)
+      options.push_back({p, weight.bytes.count(), derived_bytes(kernels, order[p], {0, weight.panels}), (raw - derived) * bands.count});
   }
   return options;
 }

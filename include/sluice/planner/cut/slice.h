@@ -226,7 +226,8 @@ class Cutter {
     }
     open_ = false;
     std::vector<bool> begun(chain.end - chain.first, at_once);
-    for (const BandStep& step : chain.steps) {
+    for (std::size_t i = 0; i < chain.steps.size(); ++i) {
+      const BandStep& step = chain.steps[i];
       const std::size_t p = step.position;
       const std::uint32_t from = derived[p - chain.first];
       const auto first = schedule_.steps.size();
@@ -238,7 +239,10 @@ class Cutter {
       } else {
         read_again(p, reads[p], held_bytes);
       }
-      for (auto s = first; s < schedule_.steps.size(); ++s) schedule_.steps[s].far_bytes = step.far_bytes;
+      for (auto s = first; s < schedule_.steps.size(); ++s) {
+        schedule_.steps[s].far_bytes = step.far_bytes;
+        if (!chain.workspaces.empty()) schedule_.steps[s].inside = chain.workspaces[i];
+      }
     }
     open_ = false;
     rows_ = {};

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sluice/core/ids.h"
 #include "sluice/core/interval.h"
 
 namespace sluice::planner {
@@ -29,6 +30,9 @@ struct Chain {
   std::vector<BandStep> steps;
   /// By position - first: its weights are read again for each band, in slices, and not held while the chain runs. Empty: all are held.
   std::vector<bool> reads_again;
+  /// The block in which its rings lie together; and by step where in that block its workspace lies. Empty, or an empty one: elsewhere.
+  BufferId rings = {};
+  std::vector<Interval<std::uint64_t>> workspaces = {};
 
   bool holds_weights(std::size_t position) const noexcept { return reads_again.empty() || !reads_again[position - first]; }
 };

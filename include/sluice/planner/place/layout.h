@@ -3,8 +3,8 @@
 //     arena   | resident weights | activations and workspaces, packed | ...        streamed loads lie above and in the gaps
 //             0                  base                                 base + height
 //
-// A node's steps share one workspace address, and so do those of a chain; each step has a buffer of its own there, which lives for that
-// step. Invariant: sizes include kernels::kReadTail and are multiples of 64.
+// A node's steps share one workspace address, and so do those of a chain, if they have none between the rows of its rings; each step has a
+// buffer of its own there, which lives for that step. Invariant: sizes include kernels::kReadTail and are multiples of 64.
 #pragma once
 
 #include <algorithm>
@@ -48,13 +48,19 @@ inline std::size_t workspace_home(const Views& views, std::size_t position) noex
   return chain == nullptr ? position : chain->first;
 }
 
+/// Does a workspace of `bytes` lie where the step's chain has room for it, between the rows of its rings?
+inline bool lies_between_rows(const StepSpec& step, std::uint64_t bytes) noexcept {
+  return bytes > 0 && step.window == 0 && buffer_bytes(bytes) <= static_cast<std::uint64_t>(step.inside.size());
+}
+
 /// The largest workspace of each position's steps, as the kernels state it (0: none, or listed elsewhere).
 inline std::vector<std::uint64_t> workspaces(const model::Graph& graph, const KernelChoice& kernels, const Views& views,
                                              const Schedule& schedule, int threads) {
   std::vector<std::uint64_t> bytes(views.order.size(), 0);
   for (const StepSpec& step : schedule.steps) {
     const std::size_t home = workspace_home(views, step.position);
-    bytes[home] = std::max(bytes[home], workspace_bytes(graph, kernels, views.order[step.position], step, threads));
+    const std::uint64_t own = workspace_bytes(graph, kernels, views.order[step.position], step, threads);
+    if (!lies_between_rows(step, own)) bytes[home] = std::max(bytes[home], own);
   }
   return bytes;
 }
