@@ -106,8 +106,12 @@ class BandCutter {
   std::optional<Banded> cut_on_demand(std::size_t first, std::size_t end, std::int64_t bands, std::vector<BandStep> storage = {}) const {
     for (std::size_t p = first; p < end; ++p)
       if (!takes_bands(p) || rows_of(p) < 1) return std::nullopt;
-    storage.clear();
-    Demand demand{{{first, end, std::move(storage), {}}, {}, bands, {}, {}}, std::vector<std::int64_t>(end - first, 0), {}, true};
+    // One after the other: g++ 12 frees what a nested initialiser holds twice where a later one throws.
+    Demand demand;
+    demand.made.assign(end - first, 0);
+    demand.banded.chain = {first, end, std::move(storage), {}};
+    demand.banded.chain.steps.clear();
+    demand.banded.bands = bands;
     const ChainLinks& links = link(demand.banded.chain);
     const std::int64_t rows = rows_of(end - 1);
     while (demand.fits && demand.made.back() < rows) {

@@ -85,7 +85,7 @@ class StepCosts {
     const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
     if (!problem_.profile->kernels.empty() || rows.size() >= all) return 0;
     constexpr double kOwn = 512u << 10;           // of weights that stay near, beside rows
-    constexpr double kWeights = 2, kTensors = 4;  // of what memory gives in a second
+    constexpr double kWeights = 8, kTensors = 4;  // of what memory gives in a second
     double weights = 0, tensors = 0;
     for (WeightId w : node.weights) weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
