@@ -85,6 +85,17 @@ TEST_CASE("a first estimate that was wrong moves alone, and different units that
   CHECK(profile.time(ModelId(2), 0, 0) > 4000);
 }
 
+TEST_CASE("what was wrong with one first estimate is not taken for a change of the processor later") {
+  const Device device = make_device(1);
+  for (const Time right : {3000, 300}) {
+    const std::vector<Model> models = {make_chain({{1000}}), make_chain({{2000}})};
+    Profile profile(device, models);
+    for (int i = 0; i < 12; ++i) profile.observe(ModelId(0), 0, 0, right);
+    for (int i = 0; i < 3; ++i) profile.observe(ModelId(0), 0, 0, 3 * right);  // the processor is three times slower
+    CHECK(std::abs(profile.time(ModelId(1), 0, 0) - 6000) < 1800);
+  }
+}
+
 TEST_CASE("changes that come and go carry no unit away that nobody measures meanwhile") {
   const Device device = make_device(1);
   const std::vector<Model> models = {make_chain({{1000}}), make_chain({{1200}}), make_chain({{1000}})};
@@ -110,12 +121,14 @@ TEST_CASE("what short units show moves no long one") {
 TEST_CASE("what a run takes beside its units is learned, and no outlier is") {
   Device device = make_device(2);
   device.processors[0].dispatch = 20000;
-  const std::vector<Model> models = {make_chain({{1000, 1000}})};
+  const std::vector<Model> models = {make_chain({{1000, 1000}, {1000, kNever}})};
   Profile profile(device, models);
+  const Time before = profile.tail(ModelId(0), 0, 1);  // which enters the first processor
   profile.observe_dispatch(0, 100 * kMillisecond);
   CHECK(profile.dispatch(0) < 30000);
   for (int i = 0; i < 60; ++i) profile.observe_dispatch(0, i % 2 == 0 ? 45000 : 35000);
   CHECK(std::abs(profile.dispatch(0) - 40000) < 2000);
+  CHECK(std::abs(profile.tail(ModelId(0), 0, 1) - before - 20000) < 6000);
   CHECK(profile.dispatch(1) == device.processors[1].dispatch);
 }
 

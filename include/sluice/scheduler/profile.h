@@ -11,8 +11,9 @@
 // `dispatch` is learned too: what a run takes beside its units.
 //
 // Invariants: (F1) times are > 0 and `kNever` stays `kNever`; (F2) `tail(m, u, p)` is a lower bound of the time from the end of unit u on
-// processor p to the end of the job when no other job is there, and exact for chains; (F3) `version` grows whenever a time changes by more
-// than an eighth of itself since the last growth: code that caches derived values compares it.
+// processor p to the end of the job when no other job is there, and exact for chains, by times and dispatch of the last growth; (F3) `version`
+// grows whenever a time, or dispatch, changes by more than an eighth of itself since the last growth: code that caches derived values
+// compares it.
 #pragma once
 
 #include <algorithm>
@@ -35,6 +36,7 @@ class Profile {
       dispatch_.push_back(processor.dispatch);
       exact_dispatch_.push_back(static_cast<double>(processor.dispatch));
     }
+    settled_dispatch_ = exact_dispatch_;
     for (const Model& model : models) add(device, model);
     recent_.resize(processors_);
   }
@@ -45,7 +47,7 @@ class Profile {
     std::vector<Time> time;            // [unit * processors + processor]
     std::vector<double> exact;         // the same, with the fractions that smoothing leaves
     std::vector<double> settled;       // the same, when the version last grew
-    std::vector<double> first;         // the same, in the beginning
+    std::vector<double> first;         // the same, in the beginning; where that was wrong, as it was mended
     std::vector<std::uint8_t> seen;    // the same: how often it was measured, up to kYoung
     std::vector<Time> copy;            // [(unit * processors + from) * processors + to], of the unit's output
     std::vector<Time> tail;            // [unit * processors + processor]
@@ -91,7 +93,9 @@ class Profile {
     if (t.seen[at] < kYoung) ++t.seen[at];
     if (recent.count >= kAgreeing && agree(recent)) {
       if (t.seen[at] < kYoung && is_one_unit(recent)) {
+        const Time before = recent.seen[recent.count % kAgreeing].expected;  // by the oldest of the three
         set(t, at, t.exact[at] * middle(recent));
+        t.first[at] *= t.exact[at] / static_cast<double>(before);  // else `follow` would take its error for a change of the processor
         settle();
       } else {
         follow(processor, recent);
@@ -103,12 +107,16 @@ class Profile {
     if (std::abs(t.exact[at] - t.settled[at]) * 8 > t.settled[at]) settle();
   }
 
-  /// A run took so much beside its units. A plan reads it when it is made; tails follow when a time has changed.
+  /// A run took so much beside its units. Tails follow when that has changed by more than an eighth.
   void observe_dispatch(std::size_t processor, Time took) noexcept {
     double& exact = exact_dispatch_[processor];
     const double most = kLargestStep * exact + static_cast<double>(kMicrosecond);
     exact += smoothing_ * (std::clamp(static_cast<double>(took), 0.0, most) - exact);
     dispatch_[processor] = static_cast<Time>(exact);
+    double& settled = settled_dispatch_[processor];
+    if (std::abs(exact - settled) * 8 <= settled + static_cast<double>(kMicrosecond)) return;
+    settled = exact;
+    settle();
   }
 
   /// All times of a processor times `factor`: what a thermal event that the system reports may do at once.
@@ -237,7 +245,7 @@ class Profile {
   std::size_t processors_;
   double smoothing_;
   std::vector<Time> dispatch_;
-  std::vector<double> exact_dispatch_;
+  std::vector<double> exact_dispatch_, settled_dispatch_;  // the latter: when tails were last derived from it
   std::vector<Table> tables_;
   std::vector<Recent> recent_;
   std::uint64_t version_ = 0;
