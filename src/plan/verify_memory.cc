@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/plan/peak.h"
 #include "src/plan/verify_parts.h"
 
 namespace sluice::plan {
@@ -145,14 +146,7 @@ std::vector<Event> events_of(const Plan& plan) {
   return events;
 }
 
-/// A workspace that lies, in time and bytes, in a buffer of tensors: check_content looks which rows it meets.
-bool lies_in(const Buffer& inner, const Buffer& outer) {
-  const bool tensors = outer.kind == BufferKind::kActivation || outer.kind == BufferKind::kInput || outer.kind == BufferKind::kOutput;
-  return tensors && inner.kind == BufferKind::kWorkspace && outer.lifetime.contains(inner.lifetime) && outer.offset <= inner.offset &&
-         inner.offset + inner.size <= outer.offset + outer.size;
-}
-
-/// What lies in a live buffer cannot meet another one, but others that lie there.
+/// What lies in a live buffer cannot meet another one, but others that lie there; check_content looks which rows it meets.
 Status check_disjoint(const Plan& plan, std::vector<InnerBuffer>& inner) {
   LiveSet live, inside;
   for (const Event& event : events_of(plan)) {

@@ -6,10 +6,12 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
+#include "tests/core/bytes_of.h"
 #include "tests/core/fake_file_ops.h"
 #include "tests/core/temporary_files.h"
 
 namespace sluice {
+
 TEST_CASE("an atomic file appears whole, or not at all") {
   const TemporaryDirectory directory;
   const std::string path = directory.file("f");

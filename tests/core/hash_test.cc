@@ -3,9 +3,10 @@
 #include <catch2/catch.hpp>
 #include <string_view>
 
-#include "tests/core/temporary_files.h"
+#include "tests/core/bytes_of.h"
 
 namespace sluice {
+
 TEST_CASE("the hash is XXH3-64 with seed 0, as files have it") {
   CHECK(xxh3_64({}) == 0x2d06800538d394c2u);
   CHECK(Xxh3().digest() == 0x2d06800538d394c2u);

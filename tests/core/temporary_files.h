@@ -7,13 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <span>
 #include <string>
-#include <string_view>
 
 namespace sluice {
-
-inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 /// A directory of a test's own, removed with it.
 class TemporaryDirectory {

@@ -7,6 +7,7 @@
 #include "sluice/planner/order/linearise.h"
 #include "sluice/planner/planner.h"
 #include "tests/planner/nets.h"
+#include "tests/planner/problem_fixture.h"
 
 namespace sluice::planner {
 namespace {
@@ -125,11 +126,8 @@ TEST_CASE("rows are made when they are asked for: the first node is not ahead of
 TEST_CASE("each rung of a ladder has a lower peak, and all are within the overhead limit") {
   const model::Graph graph = dense_block();
   const profiler::DeviceProfile profile;
-  Problem whole{&graph, &profile, 1, false, {}, {}, {}, {}};
-  whole.kernels = *select_kernels(graph);
+  const Problem whole = problem_of(graph, profile);
   const std::vector<NodeId> order = graph_order(graph);
-  whole.views = assign_views(graph, whole.kernels, order, false);
-  whole.pieces = cut_pieces(graph, whole.kernels, whole.views.order);
   const Uses uses(graph, whole.kernels, order);
   StepCosts costs(whole);
   const double seconds = Partitioned(whole, uses, order, false, {}, costs).seconds();
@@ -168,11 +166,8 @@ TEST_CASE("queries with a norm of their own leave their input, keys and values w
 
   const model::Graph graph = pre_norm_net(kLayers, kPositions, kWidth, true);
   const profiler::DeviceProfile profile;
-  Problem whole{&graph, &profile, 1, false, {}, {}, {}, {}};
-  whole.kernels = *select_kernels(graph);
+  const Problem whole = problem_of(graph, profile);
   const std::vector<NodeId> order = graph_order(graph);
-  whole.views = assign_views(graph, whole.kernels, order, false);
-  whole.pieces = cut_pieces(graph, whole.kernels, whole.views.order);
   const std::vector<Rung> ladder = partition_ladder(whole, order, false, {}, {Lower::kActivations, 0.5, 1 << 22});
   REQUIRE_FALSE(ladder.empty());
   // By how many bands regions of each length go: one number, but where the first layer or the last is unlike the others.
@@ -238,11 +233,8 @@ TEST_CASE("workspaces of bands lie between the rows of rings") {
   net.output(net.pool(x, 8, 8));
   const model::Graph graph = net.finish();
   const profiler::DeviceProfile profile;
-  Problem whole{&graph, &profile, 1, false, {}, {}, {}, {}};
-  whole.kernels = *select_kernels(graph);
+  const Problem whole = problem_of(graph, profile);
   const std::vector<NodeId> order = graph_order(graph);
-  whole.views = assign_views(graph, whole.kernels, order, false);
-  whole.pieces = cut_pieces(graph, whole.kernels, whole.views.order);
   const Uses uses(graph, whole.kernels, order);
   StepCosts costs(whole);
   // Whatever regions and bands prices would choose: some leave room between rows, and what lies there is inside the block of the rings.

@@ -29,19 +29,25 @@ inline bool holds_weights(const Buffer& buffer) noexcept {
   return buffer.kind == BufferKind::kWeight || buffer.kind == BufferKind::kDerived;
 }
 
-/// By buffer: does it lie in another one? Workspaces may lie in the buffers of tensors, between rows.
+inline bool holds_tensors(const Buffer& buffer) noexcept {
+  return buffer.kind == BufferKind::kActivation || buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
+}
+
+/// A workspace that lies, in time and bytes, in a buffer of tensors: between their rows.
+inline bool lies_in(const Buffer& inner, const Buffer& outer) noexcept {
+  return holds_tensors(outer) && inner.kind == BufferKind::kWorkspace && outer.lifetime.contains(inner.lifetime) &&
+         outer.offset <= inner.offset && inner.offset + inner.size <= outer.offset + outer.size;
+}
+
+/// By buffer: does it lie in another one?
 inline std::vector<bool> lie_inside(const Plan& plan) {
   std::vector<const Buffer*> outer;
   for (const Buffer& buffer : plan.buffers)
-    if (buffer.kind == BufferKind::kActivation || buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput)
-      outer.push_back(&buffer);
-  const auto holds = [](const Buffer& a, const Buffer& b) {
-    return a.offset <= b.offset && b.offset + b.size <= a.offset + a.size && a.lifetime.contains(b.lifetime);
-  };
+    if (holds_tensors(buffer)) outer.push_back(&buffer);
   std::vector<bool> inside;
   for (const Buffer& buffer : plan.buffers)
     inside.push_back(buffer.kind == BufferKind::kWorkspace &&
-                     std::any_of(outer.begin(), outer.end(), [&](const Buffer* other) { return holds(*other, buffer); }));
+                     std::any_of(outer.begin(), outer.end(), [&](const Buffer* other) { return lies_in(buffer, *other); }));
   return inside;
 }
 

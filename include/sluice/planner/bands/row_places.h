@@ -18,6 +18,7 @@
 
 #include "sluice/core/interval.h"
 #include "sluice/core/units.h"
+#include "sluice/planner/bands/shared_rows.h"
 
 namespace sluice::planner {
 
@@ -30,11 +31,7 @@ struct SlotUse {
 };
 
 inline bool meet(const std::vector<Interval<std::int64_t>>& a, const std::vector<Interval<std::int64_t>>& b) noexcept {
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    if (a[i].overlaps(b[j])) return true;
-    ++(a[i].end <= b[j].end ? i : j);
-  }
-  return false;
+  return meet(a.begin(), a.end(), b.begin(), b.end());
 }
 
 /// A block that fills up. What is placed must outlive it.
@@ -64,11 +61,7 @@ class RowPlaces {
     for (const Taken& taken : taken_)
       if (meet(*taken.busy, now)) there.push_back(taken.bytes);
     std::sort(there.begin(), there.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    std::uint64_t at = 0;
-    for (const auto& other : there) {
-      if (other.begin >= at + bytes) break;
-      at = std::max(at, align_up(other.end, alignment_));
-    }
+    const std::uint64_t at = lowest_free(there, bytes, alignment_);
     height_ = std::max(height_, at + bytes);
     return at;
   }

@@ -46,12 +46,28 @@ struct RingUse {
   }
 };
 
-inline bool busy_together(const RingUse& a, const RingUse& b) noexcept {
-  for (std::size_t i = 0, j = 0; i < a.busy.size() && j < b.busy.size();) {
-    if (a.busy[i].overlaps(b.busy[j])) return true;
-    ++(a.busy[i].begin >= b.busy[j].begin ? i : j);
+/// Do two lists of disjoint ranges, both rising, have a step in common?
+template <class Iterator>
+bool meet(Iterator a, Iterator a_end, Iterator b, Iterator b_end) noexcept {
+  while (a != a_end && b != b_end) {
+    if (a->overlaps(*b)) return true;
+    ++(a->end <= b->end ? a : b);
   }
   return false;
+}
+
+inline bool busy_together(const RingUse& a, const RingUse& b) noexcept {
+  return meet(a.busy.rbegin(), a.busy.rend(), b.busy.rbegin(), b.busy.rend());
+}
+
+/// The lowest offset of `bytes` that `taken` leave free, which is sorted by where they begin. A multiple of `alignment`.
+inline std::uint64_t lowest_free(const std::vector<Interval<std::uint64_t>>& taken, std::uint64_t bytes, std::uint64_t alignment) noexcept {
+  std::uint64_t at = 0;
+  for (const Interval<std::uint64_t>& other : taken) {
+    if (other.begin >= at + bytes) break;
+    at = std::max(at, align_up(other.end, alignment));
+  }
+  return at;
 }
 
 struct SharedRings {
@@ -80,11 +96,7 @@ inline SharedRings share_rings(const std::vector<RingUse>& rings, std::uint64_t 
       if (busy[order[k]] + busy[order[i]] > steps || busy_together(rings[order[k]], rings[order[i]]))
         taken.push_back({shared.offsets[order[k]], shared.offsets[order[k]] + rings[order[k]].bytes});
     std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    std::uint64_t at = 0;
-    for (const auto& other : taken) {
-      if (other.begin >= at + rings[order[i]].bytes) break;
-      at = std::max(at, align_up(other.end, alignment));
-    }
+    const std::uint64_t at = lowest_free(taken, rings[order[i]].bytes, alignment);
     shared.offsets[order[i]] = at;
     shared.bytes = std::max(shared.bytes, at + rings[order[i]].bytes);
   }
