@@ -1,6 +1,7 @@
 // Loads any bytes as a plan of a small model, and runs what the verifier accepts: whatever it lets through keeps to its memory, ends, and
 // computes what the planner's own plan does. The first byte chooses the model, the rest is the body of the file; the prefix is made to
 // agree with it, so that verifier and decoder see every mutation.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -75,8 +76,9 @@ std::vector<Subject> make_subjects(const test::Folder& folder) {
 
 /// What the plan with this body computes, if it is accepted and takes no more than a small model can want.
 Result<Values> run_saved(const Subject& subject, std::span<const std::uint8_t> body) {
-  File bytes(subject.saved.front().begin(), subject.saved.front().begin() + kPrefixBytes);
-  bytes.insert(bytes.end(), body.begin(), body.end());
+  File bytes(kPrefixBytes + body.size());
+  std::copy_n(subject.saved.front().begin(), kPrefixBytes, bytes.begin());
+  std::copy(body.begin(), body.end(), bytes.begin() + kPrefixBytes);
   const std::uint64_t body_size = body.size(), body_hash = xxh3_64(std::as_bytes(body));
   std::memcpy(bytes.data() + kBodySizeField, &body_size, sizeof body_size);
   std::memcpy(bytes.data() + kBodyHashField, &body_hash, sizeof body_hash);
