@@ -11,12 +11,15 @@
 #include "src/executor/body_step.h"
 #include "src/executor/operand_places.h"
 #include "src/model/built_features.h"
+#include "src/plan/built_needs.h"
 
 namespace sluice::executor {
 namespace {
 
 using kernels::KernelDescriptor;
 using kernels::Operand;
+
+using plan::kHasPassing;
 
 class Binder {
  public:
@@ -26,7 +29,7 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
-    bind_blocks();
+    if constexpr (kHasPassing) bind_blocks();
     place_parameters();
     announce_weights();
     bound_.guards = BoundGuards(graph_, plan_, arena_);
@@ -96,25 +99,32 @@ class Binder {
     bound.call.rows = step.rows;
     bound.call.channels = step.channels;
     bound.call.pool = &pool_;
-    if (plan::adds_part(step)) {
+    if (kHasSums && plan::adds_part(step)) {
       auto* const sums = reinterpret_cast<float*>(arena_ + plan_.buffer(step.sums).offset.count());
       bound.call.part = &bound_.parts.emplace_back(kernels::SumsPart{step.reduction, sums});
     }
     SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs, true));
     SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs, false));
     SLUICE_ASSIGN_OR_RETURN(bound.call.weights, bind_weights(step, node));
-    SLUICE_ASSIGN_OR_RETURN(bound.call.derived, bind_derived(*kernel, step, node));
+    if constexpr (plan::is_built(plan::Need::kDerived)) {
+      SLUICE_ASSIGN_OR_RETURN(bound.call.derived, bind_derived(*kernel, step, node));
+    }
     if (!step.prepare) {
       SLUICE_RETURN_IF_ERROR(check_views(*kernel, node, bound.call));
       SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
-      SLUICE_ASSIGN_OR_RETURN(const std::span<std::byte> window, bind_window(*kernel, step, node));
-      if (!window.empty()) {
-        bound_.windows.push_back(window);
-        bound.window = static_cast<std::uint32_t>(bound_.windows.size()) & kMostWindows;
-      }
+      if constexpr (plan::is_built(plan::Need::kReads)) SLUICE_RETURN_IF_ERROR(bind_reads(*kernel, step, node, bound));
     }
     if (model::kRunsSubgraphs && node.subgraph_count > 0) SLUICE_RETURN_IF_ERROR(bind_bodies(step, node, bound));
     bound_.steps.push_back(bound);
+    return {};
+  }
+
+  /// Where the step reads weights by itself.
+  Status bind_reads(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node, BoundStep& bound) {
+    SLUICE_ASSIGN_OR_RETURN(const std::span<std::byte> window, bind_window(kernel, step, node));
+    if (window.empty()) return {};
+    bound_.windows.push_back(window);
+    bound.window = static_cast<std::uint32_t>(bound_.windows.size()) & kMostWindows;
     return {};
   }
 
@@ -200,7 +210,7 @@ class Binder {
   }
 
   bool passes(TensorId id) const {
-    return std::any_of(plan_.passing.begin(), plan_.passing.end(),
+    return kHasPassing && std::any_of(plan_.passing.begin(), plan_.passing.end(),
                        [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
   }
 
@@ -248,6 +258,7 @@ class Binder {
   Bytes workspace_end(const plan::Step& step) const noexcept {
     if (!step.workspace.valid()) return {};
     Bytes end = plan_.buffer(step.workspace).size;
+    if constexpr (!kHasPassing) return end;
     const auto before = [](const plan::PassingBlock& block, std::size_t at) { return block.step < at; };
     const auto index = static_cast<std::size_t>(&step - plan_.steps.data());
     for (auto block = std::lower_bound(plan_.blocks.begin(), plan_.blocks.end(), index, before);
@@ -301,7 +312,8 @@ class Binder {
         view = dense_view(nullptr, tensor.shape, tensor.dtype);
         bound_.captured.push_back({static_cast<std::uint32_t>(bound_.operands.size()), static_cast<std::uint32_t>(input)});
       } else {
-        const plan::PassingBlock* block = plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id);
+        const plan::PassingBlock* block =
+            kHasPassing ? plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id) : nullptr;
         view = block != nullptr ? block_view(*block) : activation_view(id);
         if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "a tensor of the step has no place");
       }
