@@ -53,6 +53,12 @@ constexpr bool has_element_bytes(int bytes) {
     if (listed < 0 || listed == bytes) return true;
   return false;
 }
+/// Have all depthwise windows loops of their own, by which neighbouring outputs share their inputs?
+inline constexpr bool kWindowsSlide = [] {
+  for (const int listed : trim::kWindows)
+    if (listed != 0 && listed != 31 && listed != 32 && listed != 51 && listed != 52 && listed != 71) return false;
+  return true;
+}();
 /// Functions of one value (core/activation.h), fused or of a node of their own.
 constexpr bool has_function(int function) {
   for (const int listed : trim::kFunctions)
@@ -78,6 +84,7 @@ constexpr bool has_family(std::string_view) { return true; }
 inline constexpr bool kHasFamilies = true;
 constexpr bool has_feature(int) { return true; }
 constexpr bool has_window(int, int) { return true; }
+inline constexpr bool kWindowsSlide = false;
 constexpr bool has_element_bytes(int) { return true; }
 constexpr bool has_function(int) { return true; }
 inline constexpr bool kHasOpenExtents = true;

@@ -58,18 +58,19 @@ Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Hold
       next.scratch = std::make_unique<executor::ScratchFile>(std::move(scratch));
     }
   }
-  const executor::ExecutorOptions executor_options{.read = reads_of(options),
-                                                   .load_cpus = options.tuning.load_cpus,
-                                                   .held = held,
-                                                   .time_steps = options.time_steps,
-                                                   .compute_slowdown = options.emulation.compute_slowdown,
-                                                   .max_turns = options.max_turns,
-                                                   .before_step = options.before_step,
-                                                   .after_step = options.after_step,
-                                                   .key = model->file().key(),
-                                                   .outputs = options.outputs.take == nullptr ? executor::BlockSink() : outputs,
-                                                   .scratch = next.scratch.get(),
-                                                   .ports_move = options.ports_elsewhere};
+  const executor::ExecutorOptions executor_options{
+      .read = reads_of(options),
+      .load_cpus = options.tuning.load_cpus,
+      .held = held,
+      .time_steps = options.time_steps,
+      .compute_slowdown = options.emulation.compute_slowdown,
+      .max_turns = options.max_turns,
+      .before_step = options.before_step,
+      .after_step = options.after_step,
+      .key = model->file().key(),
+      .outputs = !plan::is_built(plan::Need::kPassing) || options.outputs.take == nullptr ? executor::BlockSink() : outputs,
+      .scratch = next.scratch.get(),
+      .ports_move = options.ports_elsewhere};
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));
   SLUICE_ASSIGN_OR_RETURN(next.outputs, bind_ports(graph(), graph().outputs, *next.executor, &executor::Executor::output));

@@ -211,7 +211,7 @@ class Binder {
 
   bool passes(TensorId id) const {
     return kHasPassing && std::any_of(plan_.passing.begin(), plan_.passing.end(),
-                       [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
+                                      [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
   }
 
   /// The tensor whose blocks are an output's: its own, or, where a reshape only shows what passes, that one's.

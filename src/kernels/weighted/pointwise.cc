@@ -103,7 +103,8 @@ PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const Tile
   std::int64_t depths = 1;
   // Sums have room for blocks of one granule, which so long sums give, unless groups do not let them.
   const bool granules = reading.outputs_per_group == reading.outputs && blocks.panels() <= granule * blocks.count();
-  if (kKeepsSums && !columns && table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && granules) {
+  if (kKeepsSums && !columns && table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch &&
+      granules) {
     depths = ceil_div(products_of(call, reading).size(), kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
