@@ -99,6 +99,8 @@ file(WRITE ${WORK_DIR}/odd.cmake "set(SLUICE_TRIM_OPERATORS conv)\nset(SLUICE_TR
 file(WRITE ${WORK_DIR}/window.cmake "set(SLUICE_TRIM_OPERATORS 2)\nset(SLUICE_TRIM_KERNELS 5)\nset(SLUICE_TRIM_WINDOWS 3x3)\n")
 refused("no number of a window" -DSLUICE_TRIM=${WORK_DIR}/window.cmake)
 refused("there is no file" -DSLUICE_TRIM=${WORK_DIR}/absent.cmake)
+file(WRITE ${WORK_DIR}/plans.cmake "set(SLUICE_TRIM_OPERATORS 2)\nset(SLUICE_TRIM_KERNELS 5)\nset(SLUICE_TRIM_PLANS none)\n")
+refused("what plans need is `none`" -DSLUICE_TRIM=${WORK_DIR}/plans.cmake -DSLUICE_WITH_PLANNER=OFF)
 refused("lists no operators" -DSLUICE_TRIM=${WORK_DIR}/empty.cmake)
 refused("no number of an operator" -DSLUICE_TRIM=${WORK_DIR}/odd.cmake)
 refused("is scalar, neon, avx2, avx512 or native" -DSLUICE_TRIM_ISA=sse)
