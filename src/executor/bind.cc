@@ -19,8 +19,6 @@ namespace {
 using kernels::KernelDescriptor;
 using kernels::Operand;
 
-using plan::kHasPassing;
-
 class Binder {
  public:
   explicit Binder(const BindContext& context)
@@ -29,7 +27,7 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
-    if constexpr (kHasPassing) bind_blocks();
+    if constexpr (plan::kHasPassing) bind_blocks();
     place_parameters();
     announce_weights();
     bound_.guards = BoundGuards(graph_, plan_, arena_);
@@ -106,25 +104,18 @@ class Binder {
     SLUICE_ASSIGN_OR_RETURN(bound.call.inputs, bind_tensors(step, node, node.inputs, true));
     SLUICE_ASSIGN_OR_RETURN(bound.call.outputs, bind_tensors(step, node, node.outputs, false));
     SLUICE_ASSIGN_OR_RETURN(bound.call.weights, bind_weights(step, node));
-    if constexpr (plan::is_built(plan::Need::kDerived)) {
-      SLUICE_ASSIGN_OR_RETURN(bound.call.derived, bind_derived(*kernel, step, node));
-    }
+    SLUICE_ASSIGN_OR_RETURN(bound.call.derived, bind_derived(*kernel, step, node));
     if (!step.prepare) {
       SLUICE_RETURN_IF_ERROR(check_views(*kernel, node, bound.call));
       SLUICE_ASSIGN_OR_RETURN(bound.call.workspace, bind_workspace(*kernel, step, node));
-      if constexpr (plan::is_built(plan::Need::kReads)) SLUICE_RETURN_IF_ERROR(bind_reads(*kernel, step, node, bound));
+      SLUICE_ASSIGN_OR_RETURN(const std::span<std::byte> window, bind_window(*kernel, step, node));
+      if (!window.empty()) {
+        bound_.windows.push_back(window);
+        bound.window = static_cast<std::uint32_t>(bound_.windows.size()) & kMostWindows;
+      }
     }
     if (model::kRunsSubgraphs && node.subgraph_count > 0) SLUICE_RETURN_IF_ERROR(bind_bodies(step, node, bound));
     bound_.steps.push_back(bound);
-    return {};
-  }
-
-  /// Where the step reads weights by itself.
-  Status bind_reads(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node, BoundStep& bound) {
-    SLUICE_ASSIGN_OR_RETURN(const std::span<std::byte> window, bind_window(kernel, step, node));
-    if (window.empty()) return {};
-    bound_.windows.push_back(window);
-    bound.window = static_cast<std::uint32_t>(bound_.windows.size()) & kMostWindows;
     return {};
   }
 
@@ -210,8 +201,8 @@ class Binder {
   }
 
   bool passes(TensorId id) const {
-    return kHasPassing && std::any_of(plan_.passing.begin(), plan_.passing.end(),
-                                      [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
+    return plan::kHasPassing && std::any_of(plan_.passing.begin(), plan_.passing.end(),
+                                            [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
   }
 
   /// The tensor whose blocks are an output's: its own, or, where a reshape only shows what passes, that one's.
@@ -258,7 +249,7 @@ class Binder {
   Bytes workspace_end(const plan::Step& step) const noexcept {
     if (!step.workspace.valid()) return {};
     Bytes end = plan_.buffer(step.workspace).size;
-    if constexpr (!kHasPassing) return end;
+    if constexpr (!plan::kHasPassing) return end;
     const auto before = [](const plan::PassingBlock& block, std::size_t at) { return block.step < at; };
     const auto index = static_cast<std::size_t>(&step - plan_.steps.data());
     for (auto block = std::lower_bound(plan_.blocks.begin(), plan_.blocks.end(), index, before);
@@ -313,7 +304,7 @@ class Binder {
         bound_.captured.push_back({static_cast<std::uint32_t>(bound_.operands.size()), static_cast<std::uint32_t>(input)});
       } else {
         const plan::PassingBlock* block =
-            kHasPassing ? plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id) : nullptr;
+            plan::kHasPassing ? plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id) : nullptr;
         view = block != nullptr ? block_view(*block) : activation_view(id);
         if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "a tensor of the step has no place");
       }
@@ -349,7 +340,7 @@ class Binder {
 
   Result<kernels::DerivedOperand> bind_derived(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
     const plan::DerivedPanels& derived = step.derived;
-    if (!derived.buffer.valid()) return kernels::DerivedOperand{};
+    if (!plan::is_built(plan::Need::kDerived) || !derived.buffer.valid()) return kernels::DerivedOperand{};
     const model::Weight& weight = graph_.weight(node.weights.front());
     const PanelRange used = model::panels_of_channels(step.channels, model::outputs_per_group(node));
     if (derived.panels.begin < 0 || derived.panels.end > weight.panels || used.begin < derived.panels.begin ||
@@ -401,6 +392,7 @@ class Binder {
 
   /// What the workspace has beyond the kernel's own, for a step that reads weights by itself.
   Result<std::span<std::byte>> bind_window(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
+    if constexpr (!plan::is_built(plan::Need::kReads)) return std::span<std::byte>();
     std::uint64_t least = 0;
     for (std::uint32_t i = 0; i < step.operand_count; ++i) {
       const plan::WeightOperand& operand = plan_.operands[step.first_operand + i];
