@@ -9,6 +9,7 @@
 #   SLUICE_TRIM_ELEMENT_BYTES  the sizes of elements whose moves have; not set: all
 #   SLUICE_TRIM_FUNCTIONS   numbers of functions of one value (Function of sluice/core/activation.h); not set: all
 #   SLUICE_TRIM_OPEN_EXTENTS  whether extents are chosen when a model is opened: true (also where it is not set) or false
+#   SLUICE_TRIM_PLANS       what plans need beyond what all do (plan::Need), as a number; not set, and with a planner: whatever there is
 #   SLUICE_TRIM_ISA         optional: kernels for this instruction set alone
 #
 # Such a build is a device's: importer and tests need every operator, and are not built.
@@ -68,6 +69,11 @@ if(SLUICE_TRIM)
   string(APPEND SLUICE_TRIM_WINDOW_NUMBERS ",")
   string(APPEND SLUICE_TRIM_ELEMENT_NUMBERS ",")
   string(APPEND SLUICE_TRIM_FUNCTION_NUMBERS ",")
+  if(SLUICE_WITH_PLANNER OR NOT DEFINED SLUICE_TRIM_PLANS)
+    set(SLUICE_TRIM_PLANS 0xffffffffffffffff)
+  elseif(NOT SLUICE_TRIM_PLANS MATCHES "^[0-9]+$")
+    message(FATAL_ERROR "SLUICE_TRIM: what plans need is `${SLUICE_TRIM_PLANS}` in ${SLUICE_TRIM}, which is no number")
+  endif()
   set(SLUICE_TRIM_HAS_PLANNER false)
   if(SLUICE_WITH_PLANNER)
     set(SLUICE_TRIM_HAS_PLANNER true)

@@ -32,6 +32,11 @@ HELD_OUT_HARD, HELD_OUT_SEVERITIES = 0.06, {"usual": 0.1, "hard": 0.85}  # few t
 GOLDEN_ITEMS = 6  # held-out items whose logits are stored
 
 
+def export_bias(graph, name, bias):
+    """None, of a net that was shrunk, where it is zero."""
+    return [graph.floats(name, bias.detach())] if bias.any() else []
+
+
 def export_weight(graph, name, conv, factor):
     """As floats; of a net that was shrunk, whose factors are 1, as whole numbers and scales."""
     if not hasattr(conv, "parametrizations"):
@@ -50,7 +55,8 @@ class Folded(nn.Sequential):
     def load(self, weights, name):
         """What `export` wrote: the norm is left with nothing to do but the bias."""
         conv, norm = self[0], self[1]
-        conv.weight.data, norm.bias.data = weights[name + ".weight"], weights[name + ".bias"]
+        conv.weight.data = weights[name + ".weight"]
+        norm.bias.data = weights.get(name + ".bias", torch.zeros(conv.out_channels))
         norm.weight.data.fill_((1 + norm.eps) ** 0.5)
 
     def export(self, graph, name, data):
@@ -58,9 +64,9 @@ class Folded(nn.Sequential):
         conv, norm = self[0], self[1]
         factor = norm.weight / torch.sqrt(norm.running_var + norm.eps)
         weight = export_weight(graph, name + ".weight", conv, factor)
-        bias = graph.floats(name + ".bias", (norm.bias - norm.running_mean * factor).detach())
+        bias = export_bias(graph, name + ".bias", norm.bias - norm.running_mean * factor)
         pads = [conv.padding[0], conv.padding[1]] * 2
-        data = graph.add("Conv", [data, weight, bias], name, kernel_shape=list(conv.kernel_size), strides=list(conv.stride), pads=pads,
+        data = graph.add("Conv", [data, weight, *bias], name, kernel_shape=list(conv.kernel_size), strides=list(conv.stride), pads=pads,
                          group=conv.groups)
         return graph.add("Relu", [data], name + ".relu")
 
@@ -115,7 +121,7 @@ class Reader(nn.Module):
             weights[plain] = weights[name] * weights[plain + ".scales"][:, None, None, None]
         for name, part in self.parts.items():
             part.load(weights, name)
-        self.classes.weight.data, self.classes.bias.data = weights["classes.weight"], weights["classes.bias"]
+        self.classes.weight.data, self.classes.bias.data = weights["classes.weight"], weights.get("classes.bias", torch.zeros(CLASSES))
 
     def export(self, path):
         graph = onnx_graph.Graph("reader")
@@ -123,7 +129,7 @@ class Reader(nn.Module):
         for name, part in self.parts.items():
             data = part.export(graph, name, data)
         weight = export_weight(graph, "classes.weight", self.classes, torch.ones(CLASSES))
-        data = graph.add("Conv", [data, weight, graph.floats("classes.bias", self.classes.bias.detach())], "classes", kernel_shape=[1, 1])
+        data = graph.add("Conv", [data, weight, *export_bias(graph, "classes.bias", self.classes.bias)], "classes", kernel_shape=[1, 1])
         data = graph.add("Squeeze", [data, graph.integers("rows", [2])], "line")
         graph.add("Transpose", [data], "logits", perm=[0, 2, 1])
         graph.output("logits", onnx_graph.FLOAT, [1, "T", CLASSES])
@@ -202,8 +208,18 @@ def train(net, items, steps, seed, rate=5e-3, teacher=None, after_step=None):
 
 
 def norms_of(net):
-    """(convolution, norm) of each layer that has one."""
-    return [(part[0], part[1]) for part in net.modules() if isinstance(part, Folded)]
+    """(convolution, norm) of each layer that keeps its norm while it is shrunk: all but the depthwise ones."""
+    return [(part[0], part[1]) for part in net.modules() if isinstance(part, Folded) and part[0].groups == 1]
+
+
+def leave_out_biases(net):
+    """Of depthwise layers and of the last one, where they are worth less than their bytes: there norms do nothing."""
+    net.classes.bias.data.zero_()
+    net.classes.bias.requires_grad_(False)
+    for part in net.modules():
+        if isinstance(part, Folded) and part[0].groups > 1:
+            part[1].bias.data.zero_()
+            part[1].requires_grad_(False).eval()
 
 
 def shrink(net, items, options, teacher=None):
@@ -211,13 +227,14 @@ def shrink(net, items, options, teacher=None):
     layers = norms_of(net)
     shrink_weights.unfold_norms(net.eval(), layers, some_of(items, np.random.default_rng(options.seed), 128)[0])
     shrink_weights.begin(net)
+    leave_out_biases(net.train())
     with_norms = 2 * options.steps // 3
 
     def choose(step, optimiser):
         if step % shrink_weights.EVERY == 0 and step < 0.8 * with_norms:
             shrink_weights.choose_zeros(net, optimiser, shrink_weights.share_at(step, with_norms, options.prune))
 
-    train(net.train(), items, with_norms, options.seed, 3e-3, teacher, choose)
+    train(net, items, with_norms, options.seed, 3e-3, teacher, choose)
     shrink_weights.fold_norms(net, layers)
     train(net.eval(), items, options.steps - with_norms, options.seed + 1, 1.5e-3, teacher)
     print(f"{100 * shrink_weights.zeros_of(net):.1f} % zeros, {shrink_weights.bits_of(net) / 8192:.1f} KiB of information in whole numbers")

@@ -32,6 +32,7 @@ void verify(const VerifyOptions& options);
 
 struct TrimOptions {
   std::vector<std::string> models;
+  std::vector<std::string> plans;  // empty: any that there may be
   std::string key;
   std::string output;
   std::string isa;  // empty: all that the compiler has

@@ -134,6 +134,8 @@ CLI::App* add_trim(CLI::App& app, CommandLine& line) {
   command->add_option("models", line.trim.models, "model files, M.sluice")->required();
   add_key(command, line.trim.key);
   command->add_option("-o,--output", line.trim.output, "the list, FILE.cmake, for cmake -DSLUICE_TRIM=FILE.cmake")->required();
+  command->add_option("--plan", line.trim.plans,
+                      "and for these plans of them alone, by `sluice plan --save`, in a build without a planner");
   command->add_option("--isa", line.trim.isa, "kernels for this instruction set alone: scalar, neon, avx2 or avx512 (default: for all)")
       ->check(CLI::IsMember({"scalar", "neon", "avx2", "avx512"}));
   command->add_flag("--json", line.trim.json, "print one JSON object");

@@ -11,6 +11,8 @@
 #include "sluice/model/body.h"
 #include "sluice/model/features.h"
 #include "sluice/operators/plain_family.h"
+#include "sluice/plan/needs.h"
+#include "sluice/plan/plan_file.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
@@ -32,6 +34,7 @@ struct Needs {
   std::map<std::string_view, std::set<std::string_view>> families;  // and the operators for which they are needed
   model::Features features = 0;                                     // of files
   bool open_extents = false;
+  plan::Needs plans = 0;
   std::set<std::int64_t> windows, element_bytes, functions;  // as cmake/SluiceTrim.cmake has them
 };
 
@@ -48,6 +51,13 @@ std::vector<std::string_view> names_of(model::Features features) {
   for (int i = 0; i < model::kFeatureCount; ++i)
     if (const auto feature = static_cast<model::Feature>(i); (features & model::bit_of(feature)) != 0)
       names.push_back(model::name_of(feature));
+  return names;
+}
+
+std::vector<std::string_view> names_of_plans(plan::Needs needs) {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < plan::kNeedCount; ++i)
+    if (const auto need = static_cast<plan::Need>(i); (needs & plan::bit_of(need)) != 0) names.push_back(plan::name_of(need));
   return names;
 }
 
@@ -92,6 +102,9 @@ std::string text_of(const TrimOptions& options, const Needs& needs) {
   text += fmt::format("set(SLUICE_TRIM_ELEMENT_BYTES 0 {})\n", fmt::join(needs.element_bytes, " "));
   text += fmt::format("set(SLUICE_TRIM_FUNCTIONS {}) # of one value, by their numbers; -1: all\n", fmt::join(needs.functions, " "));
   text += fmt::format("set(SLUICE_TRIM_OPEN_EXTENTS {})\n", needs.open_extents);
+  if (!options.plans.empty())
+    text += fmt::format("set(SLUICE_TRIM_PLANS {}) # {}\n", needs.plans,
+                        needs.plans == 0 ? "no more than all need" : fmt::format("{}", fmt::join(names_of_plans(needs.plans), ", ")));
   if (!options.isa.empty()) text += fmt::format("set(SLUICE_TRIM_ISA {})\n", options.isa);
   return text;
 }
@@ -116,7 +129,8 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
                                       {"windows", needs.windows},
                                       {"element_bytes", needs.element_bytes},
                                       {"functions", needs.functions},
-                                      {"open_extents", needs.open_extents}});
+                                      {"open_extents", needs.open_extents},
+                                      {"plans", options.plans.empty() ? Json() : Json(names_of_plans(needs.plans))}});
   }
   const auto names = [](const std::map<int, std::string_view>& numbers) {
     std::vector<std::string_view> list;
@@ -133,19 +147,32 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
   const std::vector<std::string_view> features = names_of(needs.features);
   if (needs.open_extents) fmt::print("      extents that are chosen when a model is opened\n");
   fmt::print("  {:>3} features of files{}{}\n", features.size(), features.empty() ? "" : ": ", fmt::join(features, ", "));
+  const std::vector<std::string_view> plans = names_of_plans(needs.plans);
+  if (!options.plans.empty())
+    fmt::print("  {:>3} parts of plans that others have{}{}\n", plans.size(), plans.empty() ? "" : ": ", fmt::join(plans, ", "));
 }
 
 }  // namespace
 
 void trim(const TrimOptions& options) {
   Needs needs;
+  std::set<std::uint64_t> hashes;
   for (const std::string& path : options.models) {
     refuse_replacing(options.output, path, "the list would replace a model that it is made from");
     const std::shared_ptr<const Model> model = open_model(path, {}, options.key);
     // A file without weights is encrypted all the same.
     if (model->file().key() != nullptr) needs.features |= model::bit_of(model::Feature::kEncryption);
     needs.open_extents = needs.open_extents || !model->file().dimensions().empty();
+    hashes.insert(model->file().hash());
     visit_graphs(*model, [&](const model::Graph& graph) { need(graph, needs); });
+  }
+  for (const std::string& path : options.plans) {
+    refuse_replacing(options.output, path, "the list would replace a plan that it is made from");
+    const plan::Plan plan = unwrap(plan::load_plan(path));
+    // Extents that are chosen when a model is opened have plans of their own.
+    if (!hashes.contains(plan.model_hash) && !needs.open_extents)
+      raise(make_error(ErrorCode::kInvalidPlan, path, "the plan is of none of the models"));
+    needs.plans |= plan::needs_of(plan);
   }
   const std::string text = text_of(options, needs);
   write_atomically(options.output, std::as_bytes(std::span(text)));

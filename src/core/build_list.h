@@ -53,6 +53,12 @@ constexpr bool has_element_bytes(int bytes) {
     if (listed < 0 || listed == bytes) return true;
   return false;
 }
+/// Have all depthwise windows loops of their own, by which neighbouring outputs share their inputs?
+inline constexpr bool kWindowsSlide = [] {
+  for (const int listed : trim::kWindows)
+    if (listed != 0 && listed != 31 && listed != 32 && listed != 51 && listed != 52 && listed != 71) return false;
+  return true;
+}();
 /// Functions of one value (core/activation.h), fused or of a node of their own.
 constexpr bool has_function(int function) {
   for (const int listed : trim::kFunctions)
@@ -63,6 +69,11 @@ constexpr bool has_function(int function) {
 inline constexpr bool kHasOpenExtents = trim::kOpenExtents;
 /// Does anybody ask which kernel a node takes? In a build without a planner the plan reports what is missing.
 inline constexpr bool kLooksForKernels = trim::kLooksForKernels;
+/// Does an arena serve several sessions, or one with several budgets? They are planned anew when another comes. And are there profiles?
+inline constexpr bool kSharesArenas = trim::kLooksForKernels;
+inline constexpr bool kUsesProfiles = trim::kLooksForKernels;
+/// What plans need beyond steps and loads (plan::Need, by its number).
+constexpr bool has_plan_need(int need) { return (trim::kPlans >> need & 1) != 0; }
 
 #else
 
@@ -73,20 +84,35 @@ constexpr bool has_family(std::string_view) { return true; }
 inline constexpr bool kHasFamilies = true;
 constexpr bool has_feature(int) { return true; }
 constexpr bool has_window(int, int) { return true; }
+inline constexpr bool kWindowsSlide = false;
 constexpr bool has_element_bytes(int) { return true; }
 constexpr bool has_function(int) { return true; }
 inline constexpr bool kHasOpenExtents = true;
 inline constexpr bool kLooksForKernels = true;
+inline constexpr bool kSharesArenas = true;
+inline constexpr bool kUsesProfiles = true;
+constexpr bool has_plan_need(int) { return true; }
 
 #endif
+
+/// Plans that cut the sums of a layer, which its kernel then adds up part by part.
+inline constexpr bool kHasSums = has_plan_need(1);
 
 // Inner loops that are there a second time because they are a little faster so are left out where small code was asked for: trimmed, in the
 // preset minsize. The others give the same bits.
 #ifdef SLUICE_SMALL_CODE
 inline constexpr bool kSmallCode = true;
+#if defined(__GNUC__) && !defined(__clang__)
+#define SLUICE_ONE_COPY __attribute__((noclone))  // for each constant that it is called with g++ would make another
+#endif
 #else
 inline constexpr bool kSmallCode = false;
 #endif
+#ifndef SLUICE_ONE_COPY
+#define SLUICE_ONE_COPY
+#endif
+/// Do tiles keep sums that are unfinished? Long sums of one step are faster so, too.
+inline constexpr bool kKeepsSums = kHasSums || !kSmallCode;
 
 // One instruction set alone, where that was asked for.
 #if defined(SLUICE_ONLY_SCALAR)

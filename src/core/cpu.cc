@@ -9,19 +9,49 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "src/core/build_list.h"
 
 namespace sluice {
 
+#if defined(__x86_64__)
+namespace {
+
+constexpr unsigned bits(std::initializer_list<int> set) noexcept {
+  unsigned all = 0;
+  for (const int bit : set) all |= 1u << bit;
+  return all;
+}
+
+/// What CPU and system have, by the numbers of Intel's manual. The compiler's own question brings tables of all CPUs into small programs.
+struct Features {
+  bool avx2 = false;  // and FMA
+  bool avx512 = false;
+  bool avx512_vnni = false;
+
+  Features() noexcept {
+    constexpr unsigned kFmaXsaveAvx = bits({12, 27, 28}), kAvx2 = bits({5}), kFDqCdBwVl = bits({16, 17, 28, 30, 31}), kVnni = bits({11});
+    constexpr unsigned kYmm = 0x06, kZmm = 0xe6;  // registers that the system saves
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kFmaXsaveAvx) != kFmaXsaveAvx) return;
+    unsigned saved = 0, high = 0;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return;
+    avx2 = (saved & kYmm) == kYmm && (ebx & kAvx2) != 0;
+    avx512 = avx2 && (saved & kZmm) == kZmm && (ebx & kFDqCdBwVl) == kFDqCdBwVl;
+    avx512_vnni = avx512 && (ecx & kVnni) != 0;
+  }
+};
+
+}  // namespace
+#endif
+
 Isa best_isa() noexcept {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
-  if (avx512) return Isa::kAvx512;
-  return avx2 ? Isa::kAvx2 : Isa::kScalar;
+  const Features has;
+  if (has.avx512) return Isa::kAvx512;
+  return has.avx2 ? Isa::kAvx2 : Isa::kScalar;
 #elif defined(__aarch64__)
   return Isa::kNeon;
 #else
@@ -56,7 +86,7 @@ bool has_avx2_vnni() noexcept {
 
 bool has_avx512_vnni() noexcept {
 #if defined(__x86_64__)
-  return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni");
+  return Features().avx512_vnni;
 #else
   return false;
 #endif

@@ -8,6 +8,7 @@
 #include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
 #include "src/executor/bind.h"
+#include "src/model/built_features.h"
 
 namespace sluice::engine {
 namespace {
@@ -110,6 +111,7 @@ static bool may_stream(const model::Graph& graph, const model::Subgraph& body) n
 /// Tables of subgraphs' plans; those of slices beyond kSlicedBody nodes' count in their arenas (planner.cc). They are a part of what is set
 /// aside for all tables, as long as that holds them.
 static std::uint64_t body_tables(const model::Graph& graph) noexcept {
+  if constexpr (!model::kRunsSubgraphs) return 0;
   constexpr std::uint64_t kSlicedBody = 12;
   std::uint64_t nodes = 0;
   for (const model::Subgraph& body : graph.subgraphs) nodes += body.nodes.size() + (may_stream(graph, body) ? kSlicedBody : 0);
@@ -208,8 +210,8 @@ Bytes own_bytes(const SessionShare& session) {
   const executor::ReadOptions read = reads_of(*session.options);
   const int threads = 1 + (read.method == executor::ReadMethod::kThreads ? read.in_flight : 0);
   const model::Graph& graph = session.model->graph();
-  const bool turns_read =
-      std::any_of(graph.subgraphs.begin(), graph.subgraphs.end(), [&](const model::Subgraph& body) { return may_stream(graph, body); });
+  const bool turns_read = model::kRunsSubgraphs && std::any_of(graph.subgraphs.begin(), graph.subgraphs.end(),
+                                                               [&](const model::Subgraph& body) { return may_stream(graph, body); });
   return table_bound(graph) + static_cast<std::uint64_t>(threads) * kThreadBytes +
          (2 + (turns_read ? 1 : 0)) * executor::decoder_bytes(graph);  // loader, step reader, loader of turns
 }

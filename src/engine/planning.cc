@@ -172,7 +172,9 @@ executor::ReadOptions reads_of(const SessionOptions& options) {
                               .in_flight = options.tuning.reads_in_flight,
                               .timeout_ms = options.tuning.read_timeout_ms,
                               .bytes_per_second_limit = options.emulation.read_bytes_per_second};
-  const profiler::ReadRate best = profiler::best_reads(options.profile != nullptr ? *options.profile : profiler::DeviceProfile());
+  const profiler::DeviceProfile assumed;
+  profiler::ReadRate best{assumed.reads_in_flight, assumed.read_piece_bytes, 0};
+  if (kUsesProfiles && options.profile != nullptr) best = profiler::best_reads(*options.profile);
   if (reads.size == Bytes()) reads.size = Bytes(best.piece_bytes);
   if (reads.in_flight == 0) reads.in_flight = static_cast<int>(best.depth);
   return reads;

@@ -5,12 +5,14 @@
 #include "sluice/core/affinity.h"
 #include "sluice/engine/engine.h"
 #include "sluice/engine/shared_arena.h"
+#include "src/core/build_list.h"
 #include "src/core/out_of_memory.h"
 #include "src/core/stack.h"
 #include "src/engine/planning.h"
 #include "src/engine/session_log.h"
 #include "src/engine/stuck_reads.h"
 #include "src/engine/tenancy.h"
+#include "src/plan/built_needs.h"
 
 namespace sluice {
 namespace {
@@ -51,6 +53,9 @@ class PlannedSession final : public Session {
     const Occupation occupation(*tenancy_);
     SLUICE_RETURN_IF_ERROR(occupation.status());
     SLUICE_RETURN_IF_ERROR(check_stack(kLeastStack));
+    if constexpr (!kSharesArenas)
+      return fail(ErrorCode::kUnsupported, "budget",
+                  "this build has no planner: a session keeps the plan and the budget that it was made with");
     if (tenancy_->shared())
       return fail(ErrorCode::kInvalidArgument, "budget", "a session in a shared arena has the arena's budget: set that");
     const Status changed = or_out_of_memory("budget", [&] { return tenancy_->set_budget(budget); });
@@ -250,7 +255,7 @@ class PlannedSession final : public Session {
                                    : "outputs hold from a successful run to the next input or run");
   }
 
-  bool hands_over() const noexcept { return tenant_.options.outputs.take != nullptr; }
+  bool hands_over() const noexcept { return plan::is_built(plan::Need::kPassing) && tenant_.options.outputs.take != nullptr; }
 
   /// The number of an output's elements in the last run.
   std::size_t elements_of(std::size_t port) const noexcept { return static_cast<std::size_t>(output_shape(port).element_count()); }
@@ -321,8 +326,12 @@ Result<std::unique_ptr<Session>> create_session(std::shared_ptr<const Model> mod
   if (!options.dims.empty()) {
     SLUICE_ASSIGN_OR_RETURN(model, model->with_dims(options.dims));
   }
+  if (!plan::is_built(plan::Need::kPassing) && options.outputs.take != nullptr)
+    return fail(ErrorCode::kUnsupported, "outputs", "this build was trimmed to plans that do not hand outputs over as they are made");
+  if (!kSharesArenas && options.arena)
+    return fail(ErrorCode::kUnsupported, "shared arena", "this build has no planner: each session has an arena of its own");
   if (options.arena) SLUICE_RETURN_IF_ERROR(check_in_arena(options, options.arena->tenancy()->options()));
-  std::shared_ptr<Tenancy> tenancy = options.arena ? options.arena->tenancy() : tenancy_of_its_own(options);
+  std::shared_ptr<Tenancy> tenancy = kSharesArenas && options.arena ? options.arena->tenancy() : tenancy_of_its_own(options);
   std::unique_ptr<PlannedSession> session(new (std::nothrow) PlannedSession(std::move(tenancy), std::move(model), options));
   if (!session) return fail(ErrorCode::kOutOfMemory, "session", "no memory for the session");
   SLUICE_RETURN_IF_ERROR(session->join());

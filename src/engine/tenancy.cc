@@ -11,6 +11,7 @@
 #include "src/engine/budget.h"
 #include "src/engine/planning.h"
 #include "src/engine/process_memory.h"
+#include "src/model/built_features.h"
 
 namespace sluice::engine {
 namespace {
@@ -112,7 +113,7 @@ Result<bool> Tenancy::plan_what_does_not_fit(Arrangement& next, std::vector<bool
     next.plans[i] = next.fresh[i] = nullptr;
     outdated[i] = false;
     changed = true;
-    for (std::size_t j = 0; j < tenants_.size() && !next.plans[i]; ++j) {
+    for (std::size_t j = 0; kSharesArenas && j < tenants_.size() && !next.plans[i]; ++j) {
       const bool usable = next.plans[j] && !outdated[j] && !next.plans[j]->adopted && has_room(next, *next.plans[j]);
       if (!usable || !same_file(*tenant.model, *tenants_[j]->model) || !same_plans(tenant.options, tenants_[j]->options)) continue;
       next.plans[i] = next.plans[j];
@@ -177,7 +178,7 @@ Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, s
   options.budget = next.budget;
   // A session's own budget is what it would take alone.
   const SessionOptions alone{.threads = options_.threads, .profile = options.profile, .tuning = options.tuning};
-  const Bytes alone_overhead = options_.shared && tenant.options.budget < kUnlimitedBytes ? overhead_of(*tenant.model, alone) : Bytes();
+  const Bytes alone_overhead = shared() && tenant.options.budget < kUnlimitedBytes ? overhead_of(*tenant.model, alone) : Bytes();
   const bool limited = alone_overhead > Bytes() && capacity_of(tenant.options.budget, alone_overhead) < capacity_of(next.budget, overhead);
   if (limited) options.budget = overhead + capacity_of(tenant.options.budget, alone_overhead);
   Result<PlannedBudget> planned = plan_within(*tenant.model, options, overhead);
@@ -189,7 +190,7 @@ Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, s
     }
     return fail(error);
   }
-  if (options_.shared) SLUICE_RETURN_IF_ERROR(check_shareable(*tenant.model, planned->plan));
+  if (shared()) SLUICE_RETURN_IF_ERROR(check_shareable(*tenant.model, planned->plan));
   planned->overhead -= overhead;
   auto placed = std::make_shared<PlacedPlan>();
   placed->planned = std::move(*planned);
@@ -204,6 +205,10 @@ Result<std::shared_ptr<PlacedPlan>> Tenancy::plan_one(const Arrangement& next, s
 void Tenancy::place(Arrangement& next) {
   if (windowed()) {
     next.end = Bytes(options_.window.passing.size());
+    return;
+  }
+  if constexpr (!kSharesArenas) {  // the plan has the arena to itself, and its own addresses
+    next.end = next.plans.front()->plan().arena_bytes;
     return;
   }
   std::vector<PlanToPlace> to_place;
@@ -222,7 +227,7 @@ void Tenancy::place(Arrangement& next) {
     }
     if (next.fresh[i]) {
       move_to(*next.fresh[i], places[i]);
-      if (options_.shared) next.fresh[i]->footprint.emplace(next.fresh[i]->plan());
+      if (shared()) next.fresh[i]->footprint.emplace(next.fresh[i]->plan());
     }
     next.end = std::max(next.end, next.plans[i]->plan().arena_bytes);
   }
@@ -240,7 +245,8 @@ Status Tenancy::move_in(Arrangement next) {
     SLUICE_ASSIGN_OR_RETURN(other, Arena::reserve(bytes_to_reserve(next)));
     std::swap(arena_, other);
   }
-  if (std::any_of(tenants_.begin(), tenants_.end(), [](const Tenant* tenant) { return tenant->model->file().key() != nullptr; }))
+  if (model::is_built(model::Feature::kEncryption) &&
+      std::any_of(tenants_.begin(), tenants_.end(), [](const Tenant* tenant) { return tenant->model->file().key() != nullptr; }))
     arena().keep_secret();
   // Inside: the arena is changed back whatever fails.
   Result<std::vector<BoundSession>> bound = or_out_of_memory("session", [&] { return bind_all(next, !moving); });
@@ -288,6 +294,7 @@ Result<std::vector<BoundSession>> Tenancy::bind_all(const Arrangement& next, boo
 /// The weights that the arena holds already for a plan to come, left there by any session of the same model.
 executor::Holding Tenancy::holding_of(std::size_t index, const PlacedPlan& plan) const {
   executor::Holding held = executor::Holding::none(plan.plan());
+  if constexpr (!kSharesArenas) return held;
   for (const Tenant* tenant : tenants_) {
     if (tenant->plan == nullptr || !same_file(*tenant->model, *tenants_[index]->model)) continue;
     const executor::Holding& there = tenant->executor()->held();
@@ -308,7 +315,8 @@ executor::Holding Tenancy::holding_of(std::size_t index, const PlacedPlan& plan)
 /// Addresses to reserve: as many as the budget or the machine has if others may join; for one session, those of its largest plan.
 Bytes Tenancy::bytes_to_reserve(const Arrangement& next) const {
   const Bytes largest = std::max(options_.largest_budget, next.budget);
-  if (options_.shared) return std::max(next.end, std::min(largest, memory_of_machine()));
+  if constexpr (!kSharesArenas) return next.end;
+  if (shared()) return std::max(next.end, std::min(largest, memory_of_machine()));
   if (options_.largest_budget <= next.budget || tenants_.front()->plan != nullptr) return next.end;
   SessionOptions options = tenants_.front()->options;
   options.budget = largest;
@@ -322,7 +330,7 @@ Status Tenancy::settle(const executor::Executor* next) noexcept {
   SLUICE_RETURN_IF_ERROR(owner_->executor()->leave(next));
   if (stuck_) let_go(*stuck_);
   if (owner_ == nullptr) return {};
-  if (!options_.shared) return {};
+  if (!shared()) return {};
   const PlacedPlan& left = *owner_->plan;
   const executor::Tenure tenure{left.plan(), *left.footprint, owner_->executor()->held()};
   for (Tenant* tenant : tenants_) {
@@ -356,7 +364,7 @@ void Tenancy::remove(std::unique_ptr<Tenant> tenant) noexcept {
     owner_ = nullptr;
   }
   tenant->bound = {};
-  if (tenant->model->file().key() != nullptr) wipe_for_others();
+  if (model::is_built(model::Feature::kEncryption) && tenant->model->file().key() != nullptr) wipe_for_others();
   forget(*tenant);
 }
 
@@ -398,6 +406,7 @@ bool Tenancy::stuck() noexcept {
 
 /// The weights that the others kept in the arena are gone.
 void Tenancy::hold_nothing() noexcept {
+  if constexpr (!kSharesArenas) return;  // there are no others
   for (Tenant* other : tenants_) {
     if (other->plan == nullptr || other->weights_stay) continue;  // it is about to join; no session writes to the weights that it keeps
     executor::Holding& held = other->executor()->held();
@@ -424,7 +433,7 @@ void Tenancy::forget(const Tenant& gone) noexcept {
   for (const Tenant* tenant : tenants_) {
     if (tenant->plan == nullptr) continue;
     end = std::max(end, tenant->plan->plan().arena_bytes.count());
-    used = used || tenant->plan->footprint->touches(kept);
+    used = used || (kSharesArenas && tenant->plan->footprint->touches(kept));
   }
   if (!used) arena_.discard(kept);
   arena_bytes_ = end;

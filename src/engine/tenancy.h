@@ -23,6 +23,7 @@
 #include "sluice/core/arena.h"
 #include "sluice/core/threads.h"
 #include "sluice/engine/engine.h"
+#include "src/core/build_list.h"
 #include "src/engine/arena_window.h"
 #include "src/engine/tenant.h"
 
@@ -65,7 +66,7 @@ class Tenancy {
   void release_code() noexcept;
 
   MemoryReport memory() const noexcept;
-  bool shared() const noexcept { return options_.shared; }
+  bool shared() const noexcept { return kSharesArenas && options_.shared; }
   /// Is a call under way in some thread?
   bool busy() const noexcept { return busy_.load(std::memory_order_relaxed); }
   /// Is this a forked child of the process that made it? Threads are not forked, so nothing that waits for one ends here.
@@ -104,7 +105,7 @@ class Tenancy {
   void release_code_within(Bytes budget, Bytes to_come) const noexcept;
   void hold_nothing() noexcept;
   void discard_all() noexcept;
-  bool windowed() const noexcept { return options_.window.arena != nullptr; }
+  bool windowed() const noexcept { return kSharesArenas && options_.window.arena != nullptr; }
   Arena& arena() noexcept { return windowed() ? *options_.window.arena : arena_; }
   void wipe_for_others() noexcept;
 

@@ -5,7 +5,9 @@
 #include "sluice/core/affinity.h"
 #include "sluice/core/storage_interrupts.h"
 #include "sluice/plan/passing.h"
+#include "src/core/build_list.h"
 #include "src/engine/planning.h"
+#include "src/plan/built_needs.h"
 
 namespace sluice::engine {
 namespace {
@@ -26,7 +28,7 @@ Result<std::vector<BoundPort>> bind_ports(const model::Graph& graph, const std::
 Tenant::Tenant(std::shared_ptr<const Model> opened, const SessionOptions& given) : model(std::move(opened)), options(given) {
   options.arena = nullptr;  // it holds us
   options.dims.clear();     // the model has them
-  if (given.profile != nullptr) options.profile = &profile_.emplace(*given.profile);
+  if (kUsesProfiles && given.profile != nullptr) options.profile = &profile_.emplace(*given.profile);
 }
 
 Status Tenant::open(int threads, const std::vector<int>& compute_cpus) {
@@ -50,22 +52,25 @@ Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Hold
                                     },
                                     this};
   BoundSession next;
-  if (const Bytes spilled = plan::scratch_bytes(placed.plan(), graph()); spilled > Bytes() && !options.scratch_directory.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(executor::ScratchFile scratch, executor::ScratchFile::create(options.scratch_directory, spilled));
-    next.scratch = std::make_unique<executor::ScratchFile>(std::move(scratch));
+  if constexpr (plan::is_built(plan::Need::kPassing)) {
+    if (const Bytes spilled = plan::scratch_bytes(placed.plan(), graph()); spilled > Bytes() && !options.scratch_directory.empty()) {
+      SLUICE_ASSIGN_OR_RETURN(executor::ScratchFile scratch, executor::ScratchFile::create(options.scratch_directory, spilled));
+      next.scratch = std::make_unique<executor::ScratchFile>(std::move(scratch));
+    }
   }
-  const executor::ExecutorOptions executor_options{.read = reads_of(options),
-                                                   .load_cpus = options.tuning.load_cpus,
-                                                   .held = held,
-                                                   .time_steps = options.time_steps,
-                                                   .compute_slowdown = options.emulation.compute_slowdown,
-                                                   .max_turns = options.max_turns,
-                                                   .before_step = options.before_step,
-                                                   .after_step = options.after_step,
-                                                   .key = model->file().key(),
-                                                   .outputs = options.outputs.take == nullptr ? executor::BlockSink() : outputs,
-                                                   .scratch = next.scratch.get(),
-                                                   .ports_move = options.ports_elsewhere};
+  const executor::ExecutorOptions executor_options{
+      .read = reads_of(options),
+      .load_cpus = options.tuning.load_cpus,
+      .held = held,
+      .time_steps = options.time_steps,
+      .compute_slowdown = options.emulation.compute_slowdown,
+      .max_turns = options.max_turns,
+      .before_step = options.before_step,
+      .after_step = options.after_step,
+      .key = model->file().key(),
+      .outputs = !plan::is_built(plan::Need::kPassing) || options.outputs.take == nullptr ? executor::BlockSink() : outputs,
+      .scratch = next.scratch.get(),
+      .ports_move = options.ports_elsewhere};
   SLUICE_ASSIGN_OR_RETURN(next.executor, executor::Executor::create(graph(), placed.plan(), *source_, arena, pool, executor_options));
   SLUICE_ASSIGN_OR_RETURN(next.inputs, bind_ports(graph(), graph().inputs, *next.executor, &executor::Executor::input));
   SLUICE_ASSIGN_OR_RETURN(next.outputs, bind_ports(graph(), graph().outputs, *next.executor, &executor::Executor::output));

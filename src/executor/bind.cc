@@ -11,6 +11,7 @@
 #include "src/executor/body_step.h"
 #include "src/executor/operand_places.h"
 #include "src/model/built_features.h"
+#include "src/plan/built_needs.h"
 
 namespace sluice::executor {
 namespace {
@@ -26,7 +27,7 @@ class Binder {
   Result<BoundPlan> bind() {
     reserve();
     for (const plan::Step& step : plan_.steps) SLUICE_RETURN_IF_ERROR(bind_step(step));
-    bind_blocks();
+    if constexpr (plan::kHasPassing) bind_blocks();
     place_parameters();
     announce_weights();
     bound_.guards = BoundGuards(graph_, plan_, arena_);
@@ -96,7 +97,7 @@ class Binder {
     bound.call.rows = step.rows;
     bound.call.channels = step.channels;
     bound.call.pool = &pool_;
-    if (plan::adds_part(step)) {
+    if (kHasSums && plan::adds_part(step)) {
       auto* const sums = reinterpret_cast<float*>(arena_ + plan_.buffer(step.sums).offset.count());
       bound.call.part = &bound_.parts.emplace_back(kernels::SumsPart{step.reduction, sums});
     }
@@ -200,8 +201,8 @@ class Binder {
   }
 
   bool passes(TensorId id) const {
-    return std::any_of(plan_.passing.begin(), plan_.passing.end(),
-                       [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
+    return plan::kHasPassing && std::any_of(plan_.passing.begin(), plan_.passing.end(),
+                                            [&](const plan::PassingTensor& passing) { return passing.tensor == id; });
   }
 
   /// The tensor whose blocks are an output's: its own, or, where a reshape only shows what passes, that one's.
@@ -248,6 +249,7 @@ class Binder {
   Bytes workspace_end(const plan::Step& step) const noexcept {
     if (!step.workspace.valid()) return {};
     Bytes end = plan_.buffer(step.workspace).size;
+    if constexpr (!plan::kHasPassing) return end;
     const auto before = [](const plan::PassingBlock& block, std::size_t at) { return block.step < at; };
     const auto index = static_cast<std::size_t>(&step - plan_.steps.data());
     for (auto block = std::lower_bound(plan_.blocks.begin(), plan_.blocks.end(), index, before);
@@ -301,7 +303,8 @@ class Binder {
         view = dense_view(nullptr, tensor.shape, tensor.dtype);
         bound_.captured.push_back({static_cast<std::uint32_t>(bound_.operands.size()), static_cast<std::uint32_t>(input)});
       } else {
-        const plan::PassingBlock* block = plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id);
+        const plan::PassingBlock* block =
+            plan::kHasPassing ? plan::block_of(plan_, static_cast<std::size_t>(&step - plan_.steps.data()), id) : nullptr;
         view = block != nullptr ? block_view(*block) : activation_view(id);
         if (view.data == nullptr) return fail(ErrorCode::kInvalidPlan, node.name, "a tensor of the step has no place");
       }
@@ -337,7 +340,7 @@ class Binder {
 
   Result<kernels::DerivedOperand> bind_derived(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
     const plan::DerivedPanels& derived = step.derived;
-    if (!derived.buffer.valid()) return kernels::DerivedOperand{};
+    if (!plan::is_built(plan::Need::kDerived) || !derived.buffer.valid()) return kernels::DerivedOperand{};
     const model::Weight& weight = graph_.weight(node.weights.front());
     const PanelRange used = model::panels_of_channels(step.channels, model::outputs_per_group(node));
     if (derived.panels.begin < 0 || derived.panels.end > weight.panels || used.begin < derived.panels.begin ||
@@ -389,6 +392,7 @@ class Binder {
 
   /// What the workspace has beyond the kernel's own, for a step that reads weights by itself.
   Result<std::span<std::byte>> bind_window(const KernelDescriptor& kernel, const plan::Step& step, const model::Node& node) const {
+    if constexpr (!plan::is_built(plan::Need::kReads)) return std::span<std::byte>();
     std::uint64_t least = 0;
     for (std::uint32_t i = 0; i < step.operand_count; ++i) {
       const plan::WeightOperand& operand = plan_.operands[step.first_operand + i];

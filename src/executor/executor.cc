@@ -16,9 +16,12 @@
 #include "src/executor/movable_ports.h"
 #include "src/executor/pass.h"
 #include "src/executor/step_runner.h"
+#include "src/plan/built_needs.h"
 
 namespace sluice::executor {
 namespace {
+
+using plan::kHasPassing;
 
 class PlanExecutor final : public Executor {
  public:
@@ -44,6 +47,7 @@ class PlanExecutor final : public Executor {
     if (options.ports_move) ports_ = MovablePorts(graph, plan, bound_);
     for (BoundStep& step : bound_.steps) {
       step.call.fault = &fault_;
+      if (!kReadsInSteps && !model::kRunsSubgraphs) continue;
       if (step.window == 0) continue;
       if (model::kRunsSubgraphs && step.runs_bodies) {
         reads_in_turns_ = reads_in_turns_ || bound_.bodies[step.window - 1]->reads();
@@ -59,8 +63,8 @@ class PlanExecutor final : public Executor {
   }
 
   Status start(std::span<const int> load_cpus, const model::FileKey* key) noexcept {
-    if (reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start(load_cpus, key));
-    if (reads_in_turns_) SLUICE_RETURN_IF_ERROR(turns_.start(load_cpus, key));
+    if (kReadsInSteps && reads_in_steps_) SLUICE_RETURN_IF_ERROR(reader_.start(load_cpus, key));
+    if (model::kRunsSubgraphs && reads_in_turns_) SLUICE_RETURN_IF_ERROR(turns_.start(load_cpus, key));
     return plan_.loads.empty() ? Status() : loader_.start(load_cpus, key);
   }
 
@@ -82,8 +86,8 @@ class PlanExecutor final : public Executor {
     const std::int64_t cpu = cpu_now_ns();
     if (pass_ == Pass::kTakenOver && !keeps_weights_) count_loads(pass_);
     const bool loading = loads_in_pass() > 0;
-    Status status = reads_in_steps_ ? reader_.ready() : Status();
-    if (status && reads_in_turns_) status = turns_.ready();
+    Status status = kReadsInSteps && reads_in_steps_ ? reader_.ready() : Status();
+    if (model::kRunsSubgraphs && status && reads_in_turns_) status = turns_.ready();
     status = status ? begin(loading) : end(status);
     if (status) {
       run_steps();
@@ -93,7 +97,8 @@ class PlanExecutor final : public Executor {
       stats_.bytes_read += reader_.take_bytes_read() + turns_.take_bytes_read();
       stats_.load_ns += reader_.take_busy_ns() + turns_.take_busy_ns();
       status = end(status);
-      if (const Status passed = std::exchange(passing_status_, Status()); !passed) status = passed;
+      if constexpr (kHasPassing)
+        if (const Status passed = std::exchange(passing_status_, Status()); !passed) status = passed;
     }
     if (status) {
       pass_ = Pass::kPeriod;
@@ -145,8 +150,8 @@ class PlanExecutor final : public Executor {
  private:
   /// What steps have left under way.
   Status drain_steps(const Executor* next, std::int64_t patience_ns) noexcept {
-    const Status read = reads_in_steps_ ? reader_.drain(next, patience_ns) : Status();
-    const Status of_turns = reads_in_turns_ ? turns_.drain(next, patience_ns) : Status();
+    const Status read = kReadsInSteps && reads_in_steps_ ? reader_.drain(next, patience_ns) : Status();
+    const Status of_turns = model::kRunsSubgraphs && reads_in_turns_ ? turns_.drain(next, patience_ns) : Status();
     return read ? of_turns : read;
   }
 
@@ -266,11 +271,11 @@ class PlanExecutor final : public Executor {
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
       const bool runs = (!step.prologue_only || prepares()) && wanted(i);
-      if (runs && !fetch(first_block, next_block)) return;
+      if (kHasPassing && runs && !fetch(first_block, next_block)) return;
       if (runs) run_step(step);
       if (fault_.reason != nullptr) note_fault(step);
       if (cancelled_.load(std::memory_order_relaxed)) return;  // which may have cut the step short
-      if (runs && !pass_on(first_block, next_block)) return;
+      if (kHasPassing && runs && !pass_on(first_block, next_block)) return;
       if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start, start};
       steps_.advance();
       if (after_step_.call != nullptr) tell_after(i, runs);
@@ -441,7 +446,7 @@ Status check_surroundings(const plan::Plan& plan, const model::WeightSource& sou
 Result<std::unique_ptr<Executor>> create_executor(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                   Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {
   SLUICE_RETURN_IF_ERROR(check_options(options));
-  SLUICE_RETURN_IF_ERROR(check_passing(plan, options));
+  if constexpr (kHasPassing) SLUICE_RETURN_IF_ERROR(check_passing(plan, options));
   SLUICE_RETURN_IF_ERROR(check_surroundings(plan, source, arena, pool));
   Holding held = options.held;
   held.loads.resize(plan.loads.size(), false);

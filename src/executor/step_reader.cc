@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/executor/clock.h"
+#include "src/plan/built_needs.h"
 
 namespace sluice::executor {
 namespace {
@@ -120,6 +121,7 @@ Status StepReader::await(const Slot& slot) noexcept {
 }
 
 kernels::WeightPiece StepReader::take(std::size_t weight, std::int64_t first_panel) noexcept {
+  if constexpr (!plan::is_built(plan::Need::kReads)) return {};
   if (!engine_.status() || weight >= weights_.size()) return {};
   std::size_t found = slot_count_;
   for (std::size_t s = 0; s < slot_count_; ++s)
@@ -143,6 +145,7 @@ kernels::WeightPiece StepReader::take(std::size_t weight, std::int64_t first_pan
 }
 
 void StepReader::expect(std::size_t weight, std::int64_t first_panel) noexcept {
+  if constexpr (!plan::is_built(plan::Need::kReads)) return;
   if (!engine_.status() || slot_count_ < 2 || weight >= weights_.size()) return;
   Slot& other = slots_[1 - current_];
   if (arriving(other) || holds(other, weight, first_panel) || holds(slots_[current_], weight, first_panel)) return;

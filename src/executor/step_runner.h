@@ -10,8 +10,11 @@
 #include "src/executor/step_reader.h"
 #include "src/executor/turn_loader.h"
 #include "src/model/built_features.h"
+#include "src/plan/built_needs.h"
 
 namespace sluice::executor {
+
+inline constexpr bool kReadsInSteps = plan::is_built(plan::Need::kReads);
 
 class StepRunner {
  public:
@@ -22,7 +25,7 @@ class StepRunner {
   Status run(const BoundPlan& bound, const BoundStep& step, const model::Node& node) noexcept {
     pool_.keep_to_caller(step.alone);
     if (model::kRunsSubgraphs && step.runs_bodies) return bound.bodies[step.window - 1]->run_step(step, *this);
-    if (step.window == 0) {
+    if (!kReadsInSteps || step.window == 0) {
       step.run(step.call);
       return {};
     }

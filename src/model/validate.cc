@@ -241,8 +241,8 @@ class GraphValidator {
       end = (weight->offset + stored_bytes(*weight)).count();
     }
     if (next_stretch != graph_.stretches.size()) return invalid(graph_.name, "G5: stretches that belong to no weight");
-    SLUICE_RETURN_IF_ERROR(check_codes());
-    return check_tags();
+    if constexpr (is_built(Feature::kCodedStretches)) SLUICE_RETURN_IF_ERROR(check_codes());
+    return is_built(Feature::kEncryption) ? check_tags() : Status();
   }
 
   Status check_place(const Weight& weight, std::size_t first_stretch, std::uint64_t end_of_last, Bytes file_size) const {

@@ -6,6 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/core/build_list.h"
+#include "src/model/built_features.h"
+
 namespace sluice::model {
 namespace {
 
@@ -259,6 +262,13 @@ class UnitCheck {
 }  // namespace
 
 Status check_quantisations(const Graph& graph) {
+  if constexpr (!is_built(Feature::kInt8)) {
+    const auto refers = [](const auto& item) { return item.quantisation != kNoQuantisation; };
+    const auto any = [&](const auto& items) { return std::any_of(items.begin(), items.end(), refers); };
+    if (any(graph.tensors) || any(graph.nodes) || any(graph.weights))
+      return fail(ErrorCode::kUnsupported, graph.name, "this build was trimmed to models without quantised tensors");
+    return {};
+  }
   QuantisationCheck check(graph);
   SLUICE_RETURN_IF_ERROR(check.check_values());
   SLUICE_RETURN_IF_ERROR(check.check(graph.tensors));
@@ -276,7 +286,7 @@ Status check_quantisations(const Graph& graph) {
 Status check_subgraphs(const Graph& graph) { return SubgraphCheck(graph).run(); }
 
 Status check_units(const Graph& graph) {
-  if (graph.units.empty()) return {};
+  if (!kSharesArenas || graph.units.empty()) return {};  // nobody cuts the graph into them
   return UnitCheck(graph).run();
 }
 

@@ -1,6 +1,7 @@
 #include "sluice/plan/verify.h"
 
 #include "src/core/out_of_memory.h"
+#include "src/plan/built_needs.h"
 #include "src/plan/verify_parts.h"
 
 namespace sluice::plan {
@@ -25,6 +26,8 @@ Status check_header(const Plan& plan, const model::Graph& graph, const VerifyCon
     if (count > kMaxItems) return refuse("I0: more items than any plan has");
   if (plan.tensors.size() != graph.tensors.size()) return refuse("I0: the plan does not place each tensor of the graph once");
   if (plan.steps.empty()) return refuse("I0: a plan without steps");
+  if ((needs_of(plan) & ~kBuiltNeeds) != 0)
+    return fail(ErrorCode::kUnsupported, "plan", "this build was trimmed to plans that do without what this one needs: trim it to it, too");
   if (plan.subplans.size() != graph.subgraphs.size()) return refuse("I0: the plan has not one sub-plan for each subgraph");
   return {};
 }
@@ -75,7 +78,7 @@ Status check_passing_form(const Plan& plan, const model::Graph& graph) {
 Status check_form(const Plan& plan, const model::Graph& graph, const VerifyContext& context) {
   SLUICE_RETURN_IF_ERROR(check_header(plan, graph, context));
   SLUICE_RETURN_IF_ERROR(check_steps(plan, graph));
-  SLUICE_RETURN_IF_ERROR(check_passing_form(plan, graph));
+  if constexpr (is_built(Need::kPassing)) SLUICE_RETURN_IF_ERROR(check_passing_form(plan, graph));
   const auto steps = static_cast<std::int64_t>(plan.steps.size());
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (!in_range(plan.buffers[b].lifetime, steps)) return broken("buffer", b, "I0: its lifetime leaves the period and the one before");
@@ -106,10 +109,10 @@ Status verify(const Plan& plan, const model::Graph& graph, const VerifyContext& 
     SLUICE_RETURN_IF_ERROR(check_form(plan, graph, context));
     std::vector<InnerBuffer> inner;
     SLUICE_RETURN_IF_ERROR(check_memory(plan, graph, context, inner));
-    SLUICE_RETURN_IF_ERROR(check_sums(plan, graph));
+    if constexpr (is_built(Need::kSums)) SLUICE_RETURN_IF_ERROR(check_sums(plan, graph));
     SLUICE_RETURN_IF_ERROR(check_loads(plan, graph, context));
-    SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
-    SLUICE_RETURN_IF_ERROR(check_passing(plan, graph, context));
+    if constexpr (is_built(Need::kDerived)) SLUICE_RETURN_IF_ERROR(check_derived(plan, graph));
+    if constexpr (is_built(Need::kPassing)) SLUICE_RETURN_IF_ERROR(check_passing(plan, graph, context));
     SLUICE_RETURN_IF_ERROR(check_content(plan, graph, context, inner));
     return check_subplans(plan, graph, context);
   });

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/plan/needs.h"
 #include "tests/plan/verify_fixture.h"
 
 namespace sluice::plan {
@@ -159,7 +160,16 @@ const std::vector<BreakageOf<ShownSample>>& shown_breakages() {
 
 }  // namespace
 
-TEST_CASE("a plan in which tensors pass is a plan") { check_passes(PassingSample()); }
+TEST_CASE("a plan in which tensors pass is a plan, and needs what others do not") {
+  PassingSample sample;
+  check_passes(sample);
+  CHECK(needs_of(sample.plan) == bit_of(Need::kPassing));
+  sample.plan.passing.clear();
+  sample.plan.blocks.clear();
+  CHECK(needs_of(sample.plan) == 0);
+  sample.plan.steps.front().prepare = true;
+  CHECK(needs_of(sample.plan) == bit_of(Need::kDerived));
+}
 
 TEST_CASE("two spilled tensors do not share bytes of the scratch file") {
   PassingSample sample;

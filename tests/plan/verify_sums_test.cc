@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/plan/needs.h"
 #include "tests/plan/verify_fixture.h"
 
 namespace sluice::plan {
@@ -166,11 +167,14 @@ model::Node convolution(std::int64_t kernel, std::int64_t groups) {
 
 TEST_CASE("sums in parts, rows and channels cut besides, are a valid plan") {
   check_passes(Sample());
+  CHECK(needs_of(Sample().plan) == bit_of(Need::kSums));
   // A part does not make its rows: they are read when the last one is over. The buffer of sums may live for ever.
   Sample other;
   other.plan.buffers[Sample::kBufSums1].whole_period = true;
   other.plan.buffers[Sample::kBufSums1].lifetime = {0, 7};
   check_passes(other);
+  other.plan.operands.front().load = {};
+  CHECK(needs_of(other.plan) == (bit_of(Need::kSums) | bit_of(Need::kReads)));
 }
 
 TEST_CASE("parts of sums that break a rule are refused by it") { check_refused(breakages()); }

@@ -268,17 +268,18 @@ inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
 /// How to read on this device: of the ways within 3 % of the fastest, which is less than two measurements differ by, the one with the
 /// fewest bytes in flight, which a cancelled or failed run waits for. Of equal ones the larger pieces: fewer system calls. Where nothing
 /// was measured, as the profile says.
-inline ReadRate best_reads(DeviceProfile profile) {
+inline ReadRate best_reads(const DeviceProfile& measured) {
   constexpr double kAsFast = 1 / 0.97;
   constexpr Bytes kLongLoad{64u << 20};
+  ReadRate best{measured.reads_in_flight, measured.read_piece_bytes, 0};
+  if (measured.reads.empty()) return best;
+  DeviceProfile profile = measured;
   const auto seconds = [&](const ReadRate& reads) {
     profile.reads_in_flight = reads.depth;
     profile.read_piece_bytes = reads.piece_bytes;
     return load_seconds(profile, kLongLoad);
   };
   const auto order = [](const ReadRate& reads) { return std::pair(reads.piece_bytes * reads.depth, reads.depth); };
-  ReadRate best{profile.reads_in_flight, profile.read_piece_bytes, 0};
-  if (profile.reads.empty()) return best;
   double least = seconds(profile.reads.front());
   for (const ReadRate& reads : profile.reads) least = std::min(least, seconds(reads));
   for (const ReadRate& reads : profile.reads) {

@@ -18,7 +18,7 @@ void for_row_parts(const KernelCall& call, const Body& body) noexcept {
   const RowView& out = call.outputs[0].view;
   const std::int64_t values = rows.size() * out.pixels * out.channels;
   const std::int64_t parts = std::clamp<std::int64_t>(std::min(values / kLeastValues, rows.size()), 1, 4 * threads);
-  weighted::for_each_unit(call, parts, [&](std::int64_t part, int) noexcept { body(even_part(rows, part, parts)); });
+  weighted::for_each_unit(call, parts, [&](std::int64_t part, int) noexcept { body(weighted::even_part(rows, part, parts)); });
 }
 
 }  // namespace sluice::kernels::integer

@@ -248,7 +248,7 @@ void line(const Line& l) noexcept {
 
 /// Element by element where this build was trimmed to models without such elements (core/build_list.h).
 template <class T>
-inline constexpr auto kTurn = has_element_bytes(sizeof(T)) ? turn<T> : turn_simply<T>;
+inline constexpr auto kTurn = has_element_bytes(sizeof(T)) && !kSmallCode ? turn<T> : turn_simply<T>;
 template <class T>
 inline constexpr auto kLine = has_element_bytes(sizeof(T)) ? line<T> : copy_line<T>;
 

@@ -73,7 +73,8 @@ inline HWY_NOINLINE void activate(V* values, int count, const Activation& activa
 }
 
 /// The epilogue in memory, for what is rare: lanes that are no outputs (`live` is how many of a row are), functions of many operations.
-inline HWY_NOINLINE void finish_values(V* values, int vectors, int live, const TileRows& rows, const TileJob& job, std::int64_t first) {
+inline HWY_NOINLINE SLUICE_ONE_COPY void finish_values(V* values, int vectors, int live, const TileRows& rows, const TileJob& job,
+                                                       std::int64_t first) {
   for (int m = 0; m < rows.count; ++m) {
     for (int v = 0; v < vectors; ++v) {
       V& value = values[m * vectors + v];

@@ -50,19 +50,19 @@ bool rows_are_one(const KernelCall& call, const Reading& reading) noexcept {
 
 /// Those that the step adds to each sum.
 ReductionRange products_of(const KernelCall& call, const Reading& reading) noexcept {
-  return call.part == nullptr ? ReductionRange{0, reading.depth} : call.part->products;
+  return !kHasSums || call.part == nullptr ? ReductionRange{0, reading.depth} : call.part->products;
 }
 
 /// Tiles of short sums keep none that are unfinished.
 bool runs_short(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
-  if (call.part != nullptr) return false;
+  if (kHasSums && call.part != nullptr) return false;
   const std::int64_t row = rows_are_one(call, reading) ? pixels : call.outputs[0].view.pixels;
   return table.runs_short(row, reading.depth, reading.outputs_per_group);
 }
 
 /// Of few outputs, or pixels leave most lanes of a panel empty.
 bool runs_columns(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
-  if (call.part != nullptr) return false;
+  if (kHasSums && call.part != nullptr) return false;
   const std::int64_t row = rows_are_one(call, reading) ? pixels : call.outputs[0].view.pixels;
   return table.runs_columns(row, reading.depth, reading.outputs);
 }
@@ -103,7 +103,8 @@ PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const Tile
   std::int64_t depths = 1;
   // Sums have room for blocks of one granule, which so long sums give, unless groups do not let them.
   const bool granules = reading.outputs_per_group == reading.outputs && blocks.panels() <= granule * blocks.count();
-  if (!columns && table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch && granules) {
+  if (kKeepsSums && !columns && table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch &&
+      granules) {
     depths = ceil_div(products_of(call, reading).size(), kLongDepth);
     units.runs = ceil_div(ceil_div(tiles, units.parts), kTilesWithSums);
   }
@@ -127,8 +128,8 @@ class PointwiseUnit {
         job_(make_job(call, block_)) {}
 
   void run() noexcept {
-    if (call_.part != nullptr) return run_part();
-    if (cut_.depths > 1) return run_depths();
+    if (kHasSums && call_.part != nullptr) return run_part();
+    if (kKeepsSums && cut_.depths > 1) return run_depths();
     job_.depth = reading_.depth;
     runner_.begin(job_, block_.first_panel);
     run_tiles({0, reading_.depth}, NextPanels(call_, cut_.blocks, place_, run_.size()));
@@ -196,7 +197,7 @@ class PointwiseUnit {
       a = walk.set_tile(a, pixel_step, input, rows);
       next.set(tile - run_.begin, job_);
       runner_.run(rows, job_);
-      if (sums != nullptr) job_.sums += rows.count * block_.panels * kPanelLanes;
+      if (kKeepsSums && sums != nullptr) job_.sums += rows.count * block_.panels * kPanelLanes;
     }
     runner_.finish(job_);
   }

@@ -52,7 +52,7 @@ template <int kRows, int kVectors>
 HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
   const D d;
   clear(acc);
-  if (job.begins) return;
+  if (!kKeepsSums || job.begins) return;
   const float* sums = sums_of<kRows>(job, p);
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) {
@@ -64,7 +64,7 @@ HWY_INLINE void begin(V (&acc)[kRows][kVectors], const TileJob& job, int p) {
 /// In the output, or in the unfinished sums.
 template <int kRows, int kVectors>
 HWY_INLINE void end(V (&acc)[kRows][kVectors], const TileRows& rows, const TileJob& job, int p) {
-  if (job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
+  if (!kKeepsSums || job.ends) return finish(acc, rows, job, std::int64_t{p} * 16);
   const D d;
   float* sums = sums_of<kRows>(job, p);
   HWY_UNROLL(16)

@@ -7,6 +7,7 @@
 #endif
 
 #include "hwy/highway.h"
+#include "src/core/build_list.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
@@ -20,26 +21,29 @@ inline constexpr int kTileRows = 14;
 inline constexpr int kTilePanels = 2;
 inline constexpr int kFewRows = 7;
 inline constexpr int kShortRows = 8;
-inline constexpr int kLaneRows = 8;
+inline constexpr int kMostLaneRows = 8;
 #elif HWY_TARGET == HWY_AVX2
 inline constexpr int kTileRows = 6;
 inline constexpr int kTilePanels = 1;
 inline constexpr int kFewRows = 1;
 inline constexpr int kShortRows = 0;
-inline constexpr int kLaneRows = 4;
+inline constexpr int kMostLaneRows = 4;
 #elif HWY_TARGET == HWY_NEON
 inline constexpr int kTileRows = 5;
 inline constexpr int kTilePanels = 1;
 inline constexpr int kFewRows = 1;
 inline constexpr int kShortRows = 0;
-inline constexpr int kLaneRows = 4;
+inline constexpr int kMostLaneRows = 4;
 #else
 inline constexpr int kTileRows = 2;
 inline constexpr int kTilePanels = 1;
 inline constexpr int kFewRows = 0;
 inline constexpr int kShortRows = 0;
-inline constexpr int kLaneRows = 2;
+inline constexpr int kMostLaneRows = 2;
 #endif
+
+// Where code is to be small and all windows slide (slide_tile-inl.h), these tiles take what is rare.
+inline constexpr int kLaneRows = kSmallCode && kWindowsSlide ? 1 : kMostLaneRows;
 
 // Of short sums, where a 512-bit FMA takes two passes: beyond it tiles of two panels are as fast, or faster.
 inline constexpr int kMostShortProducts = 256;
