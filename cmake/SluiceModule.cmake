@@ -70,6 +70,7 @@ function(sluice_flags target)
       # vptr needs the type information that our modules are built without.
       target_compile_options(${target} PRIVATE -fno-sanitize=vptr -fno-sanitize-recover=undefined)
     endif()
+    target_compile_options(${target} PRIVATE ${SLUICE_SANITIZE_OPTIONS})
     target_link_options(${target} PUBLIC -fsanitize=${SLUICE_SANITIZE})
   endif()
 endfunction()
