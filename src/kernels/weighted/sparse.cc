@@ -225,6 +225,9 @@ class PixelWalk {
   const float* a_;
 };
 
+/// Of the next block beside a lone tile: with more of them the hardware, which fetches long runs by itself, is faster alone.
+constexpr std::int64_t kMostFetchedBytes = 256 * 1024;
+
 void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
               const ListRooms& rooms, int thread) noexcept {
   const UnitPlace place = cut.units[unit];
@@ -244,13 +247,15 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
     job.sums = call.part->sums + (panels_before * cut.pixels + first * block.panels) * kPanelLanes;
   }
   PixelWalk walk(call, reading, first, block.channel);
-  const auto* const next = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + rooms.bytes_of(block));
+  const std::int64_t bytes = rooms.bytes_of(block);
+  const auto* const next = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes);
+  const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;
     rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
     walk.set(rows);
     // The first tile brings the next block, which lies behind this one, from memory: that alone would be slower than a tile.
-    job.next_panels = tile == run.begin ? next : nullptr;
+    job.next_panels = tile == run.begin && fetches ? next : nullptr;
     tiles.run(rows, job, lists);
     if (job.sums != nullptr) job.sums += rows.count * block.panels * kPanelLanes;
   }
