@@ -8,10 +8,11 @@
 namespace sluice::kernels::weighted {
 namespace {
 
-/// Panels whose lists a thread keeps at once: as many as tiles take, fewer where their places would fill the second cache.
+/// Panels whose lists a thread keeps at once: all of a step, fewer where their places would fill the second cache.
 constexpr std::int64_t kMostPlaces = 32 * 1024;
-std::int64_t panels_of_room(std::int64_t values) noexcept {
-  return std::clamp<std::int64_t>(kMostPlaces / std::max<std::int64_t>(1, values), 1, kMostSparsePanels);
+constexpr std::int64_t kMostListedPanels = 64;
+std::int64_t panels_of_room(std::int64_t values, std::int64_t panels) noexcept {
+  return std::clamp<std::int64_t>(kMostPlaces / std::max<std::int64_t>(1, values), 1, std::min(panels, kMostListedPanels));
 }
 /// Blocks of strips are pairs (strip.cc).
 constexpr std::int64_t kPanelsOfStrips = 2;
@@ -20,7 +21,7 @@ constexpr std::int64_t kPanelsOfStrips = 2;
 struct alignas(64) ListRoom {
   std::int64_t held;        // the first panel of those listed; -1: none
   std::int64_t held_strip;  // the run of pixels that was turned; -1: none
-  BlockList lists[kMostSparsePanels];
+  BlockList lists[kMostListedPanels];
 
   std::uint32_t* places() noexcept { return reinterpret_cast<std::uint32_t*>(this + 1); }
 };
@@ -92,16 +93,28 @@ class ListRooms {
       }
       room.lists[p] = {places, panel.block(before), count};
     }
+    fetch_bitmaps(block.first_panel + block.panels, block.panels);
     return room.lists;
   }
 
   /// Of a block's panels.
   std::int64_t bytes_of(const Block& block) const noexcept {
-    const auto end_of = [&](std::int64_t panel) { return panel == 0 ? 0 : std::int64_t{ends_[panel - 1]}; };
-    return (end_of(block.first_panel + block.panels) - end_of(block.first_panel)) * static_cast<std::int64_t>(kWeightAlignment);
+    return begin_of(block.first_panel + block.panels) - begin_of(block.first_panel);
   }
 
  private:
+  /// Of the panels that are listed next: they come while tiles multiply by these, or each list would wait for memory.
+  void fetch_bitmaps(std::int64_t panel, std::int64_t count) const noexcept {
+    const WeightOperand& weight = call_.weights[0];
+    const std::int64_t bytes = SparsePanel::bitmap_bytes_of(weighted_of(call_).panels.values);
+    for (const std::int64_t end = std::min(panel + count, weight.panels.end); panel < end; ++panel)
+      for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(kWeightAlignment))
+        __builtin_prefetch(weight.data + begin_of(panel) - begin_of(weight.panels.begin) + at);
+  }
+  std::int64_t begin_of(std::int64_t panel) const noexcept {
+    return panel == 0 ? 0 : std::int64_t{ends_[panel - 1]} * static_cast<std::int64_t>(kWeightAlignment);
+  }
+
   ListRoom& room(int thread) const noexcept {
     return *reinterpret_cast<ListRoom*>(call_.workspace + static_cast<std::uint64_t>(thread) * each_);
   }
@@ -151,6 +164,17 @@ std::int64_t vectors_of(const KernelCall& call, const SparseTiles& tiles, const 
   return column_vectors(weighted, call.rows.size() * call.outputs[0].view.pixels, panels.size());
 }
 
+/// Panels of a block. Tiles of rows read all of them, so that they stay in the first cache; and a lone tile has the next few come meanwhile.
+std::int64_t panels_at_once(const KernelCall& call, const std::uint32_t* ends, std::int64_t vectors) noexcept {
+  constexpr std::int64_t kBlocksInFirstCache = 256;
+  const operators::PanelGeometry& geometry = weighted_of(call).panels;
+  const PanelRange panels = panels_of_channels(call.channels, geometry.outputs_per_group);
+  const std::int64_t most = panels_of_room(geometry.values, panels.size());
+  if (vectors > 0) return most;
+  const std::int64_t each = std::max<std::int64_t>(1, count_blocks(geometry, ends, panels) / panels.size());
+  return std::min(most, std::max<std::int64_t>(kMostSparsePanels, kBlocksInFirstCache / each));
+}
+
 SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, int threads) noexcept {
   const WeightedParameters& weighted = weighted_of(call);
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels, outputs = weighted.panels.outputs_per_group;
@@ -162,7 +186,7 @@ SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::
   if (by_pixels && vectors == 0) count = std::min(pixels, ceil_div(count, threads) * threads);
   const std::int64_t panels = panels_of_channels(call.channels, outputs).size();
   const std::int64_t share = by_pixels ? panels : ceil_div(panels, threads);
-  const std::int64_t granule = std::clamp<std::int64_t>(share, 1, panels_of_room(weighted.panels.values));
+  const std::int64_t granule = std::clamp<std::int64_t>(share, 1, panels_at_once(call, ends, vectors));
   Blocks blocks(weighted.panels, call.channels, outputs, outputs, 1, granule);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count(), .runs_outside = true};
   const std::int64_t part_bytes = pixels / units.parts * weighted.panels.values * static_cast<std::int64_t>(sizeof(float));
@@ -201,6 +225,9 @@ class PixelWalk {
   const float* a_;
 };
 
+/// Of the next block beside a lone tile: with more of them the hardware, which fetches long runs by itself, is faster alone.
+constexpr std::int64_t kMostFetchedBytes = 256 * 1024;
+
 void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
               const ListRooms& rooms, int thread) noexcept {
   const UnitPlace place = cut.units[unit];
@@ -220,13 +247,15 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
     job.sums = call.part->sums + (panels_before * cut.pixels + first * block.panels) * kPanelLanes;
   }
   PixelWalk walk(call, reading, first, block.channel);
-  const auto* const next = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + rooms.bytes_of(block));
+  const std::int64_t bytes = rooms.bytes_of(block);
+  const auto* const next = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes);
+  const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;
     rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
     walk.set(rows);
     // The first tile brings the next block, which lies behind this one, from memory: that alone would be slower than a tile.
-    job.next_panels = tile == run.begin ? next : nullptr;
+    job.next_panels = tile == run.begin && fetches ? next : nullptr;
     tiles.run(rows, job, lists);
     if (job.sums != nullptr) job.sums += rows.count * block.panels * kPanelLanes;
   }
@@ -262,7 +291,7 @@ void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseRea
     std::int64_t left = i + 1 == cut.tiles ? cut.pixels - first : strip_pixels;
     PixelWalk walk(call, reading, first, block.channel);
     ColumnTiles columns;
-    float beside[kMostSparsePanels * kPanelLanes];
+    float beside[kMostListedPanels * kPanelLanes];
     for (; left >= kLeastPixelsOfVector; left -= std::min<std::int64_t>(16, left)) {
       TileRows& tile = columns.vectors[static_cast<std::size_t>(columns.count++)];
       tile.count = static_cast<int>(std::min<std::int64_t>(16, left));
@@ -286,7 +315,8 @@ void run_in_place(const KernelCall& call, const SparseTiles& tiles, const Sparse
   const WeightedParameters& weighted = weighted_of(call);
   const SparseCut cut = cut_step(call, tiles, ends, threads);
   const std::uint64_t strip = static_cast<std::uint64_t>(cut.vectors * 16 * weighted.panels.values) * sizeof(float);
-  const ListRooms rooms(call, tiles, ends, panels_of_room(weighted.panels.values), threads, strip);
+  const std::int64_t panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group).size();
+  const ListRooms rooms(call, tiles, ends, panels_of_room(weighted.panels.values, panels), threads, strip);
   const auto run = cut.vectors == 0 ? run_unit : run_strip;
   for_each_unit(call, cut.units.count(),
                 [&](std::int64_t unit, int thread) noexcept { run(call, tiles, reading, cut, unit, rooms, thread); });
@@ -299,7 +329,7 @@ Bytes rooms_workspace(const WeightedParameters& weighted, std::int64_t panels, c
 Bytes in_place_workspace(const WeightedParameters& weighted, const StepExtent& extent) noexcept {
   const std::int64_t panels = panels_of_channels(extent.channels, weighted.panels.outputs_per_group).size();
   const std::uint64_t strip = strip_bytes(weighted, extent.rows.size() * weighted.out_pixels, panels);
-  return rooms_workspace(weighted, panels_of_room(weighted.panels.values), extent, strip);
+  return rooms_workspace(weighted, panels_of_room(weighted.panels.values, panels), extent, strip);
 }
 
 }  // namespace

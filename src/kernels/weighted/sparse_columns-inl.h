@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
@@ -47,18 +46,7 @@ using RunColumns = void (*)(const TileRows* tiles, int vectors, const TileJob& j
 
 #if HWY_TARGET == HWY_AVX3
 
-/// Row `row` of 16 takes its place in a vector that holds four values of rows j, 4 + j, 8 + j and 12 + j, a block of lanes each: the lowest
-/// row first. Of the two shuffles that turning a value takes elsewhere, such loads are one.
-template <int kRow>
-HWY_INLINE void put_row(__m128 values, V& rows) {
-  if constexpr (kRow < 4) {
-    rows = V{_mm512_broadcast_f32x4(values)};
-  } else {
-    rows = V{_mm512_mask_broadcast_f32x4(rows.raw, static_cast<__mmask16>(0xf << kRow / 4 * 4), values)};
-  }
-}
-
-/// Four columns of 16 rows, from such vectors: lane m of column i is value i of row m.
+/// Of four vectors, each a block of four lanes after the other: the block's value 0 of all four, value 1, ...
 HWY_INLINE void four_columns(V (&rows)[4]) {
   const D d;
   const hn::RepartitionToWide<D> pairs;
@@ -72,38 +60,43 @@ HWY_INLINE void four_columns(V (&rows)[4]) {
   rows[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, even_high, odd_high));
 }
 
-/// `load(m, quad)` is values 4 * quad to 4 * quad + 3 of row m.
-template <int kQuads, class Load, std::size_t... kRow>
-HWY_INLINE void load_rows(const Load& load, V (&rows)[kQuads][4], std::index_sequence<kRow...>) {
-  const auto each = [&]<int kOne>() HWY_ATTR {
+/// Eight columns of 16 rows: lane m of column i is value i of row m, which `load(m)` gives. Three shuffles a column, for rows that lie four
+/// apart share a vector from the first; with quarters of vectors there would be four.
+template <class Load>
+HWY_INLINE void eight_columns(const Load& load, V (&columns)[8]) {
+  V rows[2][4];
+  HWY_UNROLL(2)
+  for (int half = 0; half < 2; ++half) {
     HWY_UNROLL(4)
-    for (int quad = 0; quad < kQuads; ++quad) put_row<kOne>(load(kOne, quad), rows[quad][kOne % 4]);
-  };
-  (each.template operator()<static_cast<int>(kRow)>(), ...);
+    for (int m = 0; m < 4; ++m)
+      rows[half][m] = V{_mm512_insertf32x8(_mm512_castps256_ps512(load(8 * half + m)), load(8 * half + m + 4), 1)};
+    four_columns(rows[half]);
+  }
   HWY_UNROLL(4)
-  for (int quad = 0; quad < kQuads; ++quad) four_columns(rows[quad]);
+  for (int i = 0; i < 4; ++i) {
+    columns[i] = V{_mm512_shuffle_f32x4(rows[0][i].raw, rows[1][i].raw, 0x88)};
+    columns[4 + i] = V{_mm512_shuffle_f32x4(rows[0][i].raw, rows[1][i].raw, 0xdd)};
+  }
 }
-inline constexpr auto kSixteen = std::make_index_sequence<16>();
 
 HWY_NOINLINE void turn_columns(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept {
   const D d;
-  const std::int64_t pixels = vectors * 16, whole = values / 16 * 16;
+  const std::int64_t pixels = vectors * 16, whole = values / 8 * 8;
   for (int v = 0; v < vectors; ++v) {
     const float* const* const a = tiles[v].a;
     float* to = strip + v * 16;
-    for (std::int64_t k = 0; k < whole; k += 16, to += 16 * pixels) {
-      V rows[4][4];
-      load_rows<4>([&](int m, int quad) HWY_ATTR { return _mm_loadu_ps(a[m] + k + 4 * quad); }, rows, kSixteen);
-      HWY_UNROLL(16)
-      for (int i = 0; i < 16; ++i) hn::StoreU(rows[i / 4][i % 4], d, to + i * pixels);
+    for (std::int64_t k = 0; k < whole; k += 8, to += 8 * pixels) {
+      V columns[8];
+      eight_columns([&](int m) HWY_ATTR { return _mm256_loadu_ps(a[m] + k); }, columns);
+      HWY_UNROLL(8)
+      for (int i = 0; i < 8; ++i) hn::StoreU(columns[i], d, to + i * pixels);
     }
-    for (std::int64_t k = whole; k < values; k += 4, to += 4 * pixels) {
-      const int count = static_cast<int>(std::min<std::int64_t>(4, values - k));
-      const auto there = static_cast<__mmask8>((1 << count) - 1);
-      V rows[1][4];
-      load_rows<1>([&](int m, int) HWY_ATTR { return _mm_maskz_loadu_ps(there, a[m] + k); }, rows, kSixteen);
-      for (int i = 0; i < count; ++i) hn::StoreU(rows[0][i], d, to + i * pixels);
-    }
+    if (whole == values) continue;
+    const int count = static_cast<int>(values - whole);
+    const auto there = static_cast<__mmask8>((1 << count) - 1);
+    V columns[8];
+    eight_columns([&](int m) HWY_ATTR { return _mm256_maskz_loadu_ps(there, a[m] + whole); }, columns);
+    for (int i = 0; i < count; ++i) hn::StoreU(columns[i], d, to + i * pixels);
   }
 }
 
@@ -157,11 +150,14 @@ HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, cons
     for (int output = 0; output < 16; output += kOutputsOfPass)
       sum_columns<Value, kVectors>(lists[p], output, strip, sums + output * (16 * kVectors));
     for (int v = 0; v < kVectors; ++v) {
-      V rows[4][4];
-      load_rows<4>([&](int o, int quad) HWY_ATTR { return _mm_load_ps(sums + o * (16 * kVectors) + 16 * v + 4 * quad); }, rows, kSixteen);
       V acc[16][1];
-      HWY_UNROLL(16)
-      for (int m = 0; m < 16; ++m) acc[m][0] = rows[m / 4][m % 4];
+      HWY_UNROLL(2)
+      for (int half = 0; half < 2; ++half) {
+        V pixels[8];
+        eight_columns([&](int o) HWY_ATTR { return _mm256_load_ps(sums + o * (16 * kVectors) + 16 * v + 8 * half); }, pixels);
+        HWY_UNROLL(8)
+        for (int m = 0; m < 8; ++m) acc[8 * half + m][0] = pixels[m];
+      }
       finish(acc, tiles[v], job, first);
     }
   }

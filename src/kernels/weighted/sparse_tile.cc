@@ -116,12 +116,14 @@ HWY_NOINLINE void sparse_tile(const TileRows& rows, const TileJob& job, const Bl
   HWY_UNROLL(16)
   for (int m = 0; m < kRows; ++m) held[m] = in_general(rows.a[m]);
   Cursors<Value, kPanels> at(lists + p);
-  [[maybe_unused]] const std::ptrdiff_t ahead = kFetch ? job.next_panels - job.panels : 0;
+  // Tiles of few rows wait for memory most of all; where nothing follows they fetch what they read.
+  constexpr bool kFetches = kFetch || kPanels == kMostSparsePanels;
+  [[maybe_unused]] const std::ptrdiff_t ahead = job.next_panels != nullptr ? job.next_panels - job.panels : 0;
   const auto multiply = [&](int i) HWY_ATTR {
     // Apart from the pointer to the block, or g++ makes one of both, wants two registers more, and finds them among those of vectors.
     at.places[i] = in_general(at.places[i] + 1);
     const std::size_t place = at.places[i][-1];
-    if constexpr (kFetch) __builtin_prefetch(reinterpret_cast<const float*>(at.values[i]) + ahead, 0, 2);
+    if constexpr (kFetches) __builtin_prefetch(reinterpret_cast<const float*>(at.values[i]) + ahead, 0, 2);
     V block[kPanelVectors];
     HWY_UNROLL(16)
     for (int v = 0; v < kPanelVectors; ++v) block[v] = block_vector(at.values[i], v);
