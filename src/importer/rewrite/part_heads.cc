@@ -154,8 +154,8 @@ class Grouping {
   Draft& draft_;
   const Uses uses_;
   const std::vector<bool> seen_;
-  std::set<std::size_t> taken_;          // makers of queries, keys and values that are made in groups, and their norms
-  std::map<ValueId, int> times_made_;    // by a norm's output
+  std::set<std::size_t> taken_;        // makers of queries, keys and values that are made in groups, and their norms
+  std::map<ValueId, int> times_made_;  // by a norm's output
 };
 
 }  // namespace
