@@ -67,8 +67,8 @@ class TransformerBuilder {
     return node("Where", {mask, scalar(hidden), scores});
   }
 
-  /// x [1, rows, heads * depth] with packed queries, keys and values; causal.
-  std::string attention(const std::string& x, std::int64_t rows, std::int64_t heads, std::int64_t depth) {
+  /// x [1, rows, heads * depth] with packed queries, keys and values.
+  std::string attention(const std::string& x, std::int64_t rows, std::int64_t heads, std::int64_t depth, bool causal = true) {
     const std::int64_t channels = heads * depth;
     const std::string packed = dense(x, channels, 3 * channels);
     const std::string q = fresh("q"), k = fresh("k"), v = fresh("v");
@@ -78,7 +78,8 @@ class TransformerBuilder {
     };
     const std::string product = node("MatMul", {turned(q, {0, 2, 1, 3}), turned(k, {0, 2, 3, 1})});
     const std::string scores = node("Mul", {product, scalar(1.0f / std::sqrt(static_cast<float>(depth)))});
-    const std::string weights = node("Softmax", {hide_future(scores, rows, -1e9f)}, {attribute("axis", std::int64_t{-1})});
+    const std::string seen = causal ? hide_future(scores, rows, -1e9f) : scores;
+    const std::string weights = node("Softmax", {seen}, {attribute("axis", std::int64_t{-1})});
     const std::string mixed =
         node("Transpose", {node("MatMul", {weights, turned(v, {0, 2, 1, 3})})}, {attribute("perm", Ints{0, 2, 1, 3})});
     return node("Reshape", {mixed, ints({1, rows, channels})});

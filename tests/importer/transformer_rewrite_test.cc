@@ -112,9 +112,9 @@ TEST_CASE("the encoder's attention, sequence first, and the residual behind its 
   std::string steps;
   for (const DraftNode& node : result.draft.nodes)
     if (node.op != model::OpKind::kReshape) steps += std::string(name_of(node.op)) + " ";
-  REQUIRE(steps == "dense dense dense attention dense ");
+  REQUIRE(steps == "dense dense dense attention dense dense dense attention concat dense ");
   for (const DraftNode& node : result.draft.nodes)
-    if (node.op == model::OpKind::kAttention) CHECK(result.draft.value(node.output).shape == Shape{1, 6, 32});
+    if (node.op == model::OpKind::kConcat) CHECK(result.draft.value(node.output).shape == Shape{1, 6, 32});
   for (const DraftNode& node : result.draft.nodes)
     if (node.op == model::OpKind::kAttention) CHECK(std::get<model::AttentionAttributes>(node.attributes).scale == 0.25f);
   CHECK(std::any_of(result.draft.nodes.begin(), result.draft.nodes.end(),
@@ -146,6 +146,55 @@ TEST_CASE(
     CHECK(part->bias == std::vector<float>(bias.begin() + first, bias.begin() + first + 32));
     first += 32;
   }
+}
+
+TEST_CASE("heads that see all keys go in groups, each with its columns of queries, keys and values and norms of its own") {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {1, 6, 128});
+  const Lowered result = rewritten_to(b, t.dense(t.attention(t.layer_norm("x", 128), 6, 8, 16, false), 128, 128));
+  std::string steps;
+  for (int group = 0; group < 4; ++group) steps += "layer_norm dense dense layer_norm dense attention ";
+  REQUIRE(operators_of(result.draft) == steps + "concat dense");
+  const auto& nodes = result.draft.nodes;
+  // The weight of 128 x 384 has its columns in rows of 384: q, k, v, of 8 heads each.
+  const std::vector<float> all = ramp(128 * 384, 0.02f), bias = ramp(384);
+  for (std::size_t group = 0; group < 4; ++group) {
+    const DraftNode* const of_group = &nodes[6 * group];
+    const DraftNode &keys = of_group[1], &values = of_group[2], &queries = of_group[4], &attention = of_group[5];
+    CHECK(std::get<model::AttentionAttributes>(attention.attributes).heads == 2);
+    CHECK(attention.inputs == std::vector<ValueId>{queries.output, keys.output, values.output});
+    CHECK((keys.inputs[0] == of_group[0].output && values.inputs[0] == of_group[0].output && queries.inputs[0] == of_group[3].output));
+    CHECK((of_group[0].inputs == nodes[0].inputs && of_group[3].scale == nodes[0].scale && of_group[3].bias == nodes[0].bias));
+    CHECK(nodes[24].inputs[group] == attention.output);
+    std::size_t first = group * 32;
+    for (const DraftNode* part : {&queries, &keys, &values}) {
+      const std::vector<float> made = floats(part->panels->values);
+      REQUIRE(made.size() == 32u * 128u);
+      CHECK((made[0] == all[first] && made[31 * 128 + 127] == all[127 * 384 + first + 31]));
+      CHECK(part->bias ==
+            std::vector<float>(bias.begin() + static_cast<std::ptrdiff_t>(first), bias.begin() + static_cast<std::ptrdiff_t>(first) + 32));
+      first += 128;
+    }
+  }
+}
+
+TEST_CASE("heads stay together if they are causal, if a part is no whole panels, and if somebody else reads keys") {
+  const auto attentions = [](std::int64_t depth, bool causal, bool seen) {
+    OnnxBuilder b;
+    TransformerBuilder t(b);
+    b.input("x", {1, 6, 4 * depth});
+    const std::string mixed = t.attention("x", 6, 4, depth, causal);
+    if (seen) b.output("k_5");
+    const Lowered result = rewritten_to(b, t.dense(mixed, 4 * depth, 32));
+    return std::count_if(result.draft.nodes.begin(), result.draft.nodes.end(),
+                         [](const DraftNode& n) { return n.op == model::OpKind::kAttention; });
+  };
+  CHECK(attentions(16, false, false) == 4);
+  CHECK(attentions(8, false, false) == 2);
+  CHECK(attentions(12, false, false) == 1);
+  CHECK(attentions(16, true, false) == 1);
+  CHECK(attentions(16, false, true) == 1);
 }
 
 TEST_CASE("a norm that others read too is not made once more, and a part that somebody else reads keeps all of them together") {

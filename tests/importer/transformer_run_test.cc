@@ -58,6 +58,45 @@ std::size_t count(const model::Graph& graph, model::OpKind op) {
   return static_cast<std::size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const model::Node& n) { return n.op == op; }));
 }
 
+constexpr std::int64_t kPositions = 40, kHeads = 4, kDepth = 16, kChannels = kHeads * kDepth;
+
+/// x + attention of its norm. `together`: the caller wants the keys, too, so that the heads form no groups.
+std::shared_ptr<const Model> encoder(const TemporaryFolder& folder, bool together) {
+  OnnxBuilder b;
+  TransformerBuilder t(b);
+  b.input("x", {1, kPositions, kChannels});
+  const std::string norm = t.layer_norm("x", kChannels), q = t.dense(norm, kChannels, kChannels), k = t.dense(norm, kChannels, kChannels),
+                    v = t.dense(norm, kChannels, kChannels);
+  const auto turned = [&](const std::string& part, const Ints& perm) {
+    return t.node("Transpose", {t.node("Reshape", {part, t.ints({1, kPositions, kHeads, kDepth})})}, {attribute("perm", perm)});
+  };
+  const std::string product = t.node("MatMul", {turned(q, {0, 2, 1, 3}), turned(k, {0, 2, 3, 1})});
+  const std::string weights = t.node("Softmax", {t.node("Mul", {product, t.scalar(0.25f)})}, {attribute("axis", std::int64_t{-1})});
+  const std::string mixed =
+      t.node("Transpose", {t.node("MatMul", {weights, turned(v, {0, 2, 1, 3})})}, {attribute("perm", Ints{0, 2, 1, 3})});
+  const std::string flat = t.node("Reshape", {mixed, t.ints({1, kPositions, kChannels})});
+  b.node("Add", {"x", t.dense(flat, kChannels, kChannels)}, {"y"}).output("y");
+  if (together) b.output(k);
+  const std::string onnx = folder.path("e.onnx"), path = folder.path(together ? "together.sluice" : "groups.sluice");
+  write_file(onnx, b.bytes());
+  importer::ConvertReport report;
+  REQUIRE(importer::convert(onnx, path, {}, report));
+  auto model = Model::open(path);
+  REQUIRE(model);
+  return *std::move(model);
+}
+
+std::vector<float> encoded(const std::shared_ptr<const Model>& model, const SessionOptions& options) {
+  const auto session = Session::create(model, options);
+  REQUIRE(session);
+  std::vector<float> x(kPositions * kChannels), y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+  REQUIRE((*session)->set_input(0, DType::kF32, std::as_bytes(std::span(x))));
+  REQUIRE((*session)->run());
+  REQUIRE((*session)->get_output(0, std::as_writable_bytes(std::span(y))));
+  return y;
+}
+
 }  // namespace
 
 TEST_CASE("a language model is the same numbers fused and not") {
@@ -159,4 +198,20 @@ TEST_CASE("a token outside the table is an error, after which the session runs o
     CHECK(status.error().to_string().find("outside the table") != std::string::npos);
   }
   REQUIRE(run(-vocabulary));
+}
+
+TEST_CASE("heads in groups give the bits of heads that stay together, whole and in bands, with one thread and two") {
+  const TemporaryFolder folder;
+  const auto together = encoder(folder, true), groups = encoder(folder, false);
+  REQUIRE(count(together->graph(), model::OpKind::kAttention) == 1);
+  REQUIRE(count(groups->graph(), model::OpKind::kAttention) == 4);
+  const std::vector<float> y = encoded(together, {});
+  CHECK(*std::max_element(y.begin(), y.end()) > 0.1f);
+  for (const int threads : {1, 2})
+    for (const auto partition : {planner::Partition::kOff, planner::Partition::kLeast}) {
+      SessionOptions options;
+      options.threads = threads;
+      options.tuning.partition = partition;
+      CHECK(encoded(groups, options) == y);
+    }
 }

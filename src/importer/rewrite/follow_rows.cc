@@ -14,36 +14,14 @@
 #include <utility>
 
 #include "sluice/core/panels.h"
+#include "src/importer/rewrite/dense_part.h"
 #include "src/importer/rewrite/movement.h"
-#include "src/importer/rewrite/perm.h"
 #include "src/importer/rewrite/rewrite.h"
 
 namespace sluice::importer {
 namespace {
 
 using model::OpKind;
-
-Shape shape_of(const Draft& draft, ValueId value) { return physical(draft.value(value).shape, draft.value(value).layout); }
-
-/// Values that the caller sees, themselves or by another name.
-std::vector<bool> seen_by_caller(const Draft& draft) {
-  std::vector<bool> seen(draft.values.size(), false);
-  for (const auto* ports : {&draft.inputs, &draft.outputs})
-    for (const DraftPort& port : *ports) {
-      seen[port.value.index()] = true;
-      if (const ValueId storage = draft.value(port.value).storage; storage.valid()) seen[storage.index()] = true;
-    }
-  return seen;
-}
-
-Value like(const Value& value, const std::string& name, const Shape& physical_shape) {
-  Value made;
-  made.name = name;
-  made.dtype = value.dtype;
-  made.bytes = value.bytes;
-  made.shape = physical_shape;
-  return made;
-}
 
 class Lift {
  public:
@@ -55,10 +33,10 @@ class Lift {
     for (DraftNode& node : nodes) {
       shorten(node);
       if (auto shape = shape_before(node)) lift(node, *shape);
-      if (node.op == OpKind::kReshape && !draft_.value(node.inputs[0]).constant) reshape_of(node.output) = draft_.nodes.size();
+      if (node.op == OpKind::kReshape && !draft_.value(node.inputs[0]).constant) rephysical_shape_of(node.output) = draft_.nodes.size();
       draft_.nodes.push_back(std::move(node));
       if (after_.op == OpKind::kReshape && after_.output.valid()) {
-        reshape_of(after_.output) = draft_.nodes.size();
+        rephysical_shape_of(after_.output) = draft_.nodes.size();
         draft_.nodes.push_back(std::exchange(after_, {}));
       }
     }
@@ -67,12 +45,12 @@ class Lift {
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  std::size_t& reshape_of(ValueId value) {
+  std::size_t& rephysical_shape_of(ValueId value) {
     if (reshape_.size() < draft_.values.size()) reshape_.resize(draft_.values.size(), kNone);
     return reshape_[value.index()];
   }
   const DraftNode* reshape_before(ValueId value) {
-    const std::size_t at = reshape_of(value);
+    const std::size_t at = rephysical_shape_of(value);
     return at == kNone ? nullptr : &draft_.nodes[at];
   }
 
@@ -81,7 +59,8 @@ class Lift {
     for (ValueId& input : node.inputs) {
       const DraftNode* reshape = reshape_before(input);
       if (reshape == nullptr || !share_bytes(draft_.value(reshape->inputs[0]), draft_.value(input))) continue;
-      if (node.op == OpKind::kReshape || shape_of(draft_, reshape->inputs[0]) == shape_of(draft_, input)) input = reshape->inputs[0];
+      if (node.op == OpKind::kReshape || physical_shape_of(draft_, reshape->inputs[0]) == physical_shape_of(draft_, input))
+        input = reshape->inputs[0];
     }
   }
 
@@ -90,27 +69,27 @@ class Lift {
     if ((node.op != OpKind::kDense && node.op != OpKind::kLayerNorm) || seen_[node.output.index()]) return std::nullopt;
     const DraftNode* reshape = reshape_before(node.inputs[0]);
     if (reshape == nullptr || draft_.value(node.inputs[0]).scramble_stride != 0) return std::nullopt;
-    const Shape before = shape_of(draft_, reshape->inputs[0]), after = shape_of(draft_, node.inputs[0]);
-    const Shape out = shape_of(draft_, node.output);
+    const Shape before = physical_shape_of(draft_, reshape->inputs[0]), after = physical_shape_of(draft_, node.inputs[0]);
+    const Shape out = physical_shape_of(draft_, node.output);
     const auto rows = [](const Shape& s) { return s.rank() == 2 || s.rank() == 3; };
     if (!rows(before) || !rows(after) || before.back() != after.back() || out.rank() != after.rank()) return std::nullopt;
     for (std::size_t i = 1; i < node.inputs.size(); ++i)  // a residual; constants of other kinds stay as they are
-      if (draft_.value(node.inputs[i]).constant || shape_of(draft_, node.inputs[i]) != out) return std::nullopt;
+      if (draft_.value(node.inputs[i]).constant || physical_shape_of(draft_, node.inputs[i]) != out) return std::nullopt;
     return before;
   }
 
   void lift(DraftNode& node, Shape shape) {
     node.inputs[0] = reshape_before(node.inputs[0])->inputs[0];
     const Value out = draft_.value(node.output);
-    shape[shape.rank() - 1] = shape_of(draft_, node.output).back();
+    shape[shape.rank() - 1] = physical_shape_of(draft_, node.output).back();
     for (std::size_t i = 1; i < node.inputs.size(); ++i) {
       const Value& given = draft_.value(node.inputs[i]);
       draft_.nodes.push_back(
-          reshape_to(given.name + ":lifted", node.inputs[i], draft_.add_value(like(given, given.name + ":lifted", shape))));
-      reshape_of(draft_.nodes.back().output) = draft_.nodes.size() - 1;
+          reshape_to(given.name + ":lifted", node.inputs[i], draft_.add_value(value_like(given, given.name + ":lifted", shape))));
+      rephysical_shape_of(draft_.nodes.back().output) = draft_.nodes.size() - 1;
       node.inputs[i] = draft_.nodes.back().output;
     }
-    const ValueId lifted = draft_.add_value(like(out, out.name + ":lifted", shape));
+    const ValueId lifted = draft_.add_value(value_like(out, out.name + ":lifted", shape));
     after_ = reshape_to(node.name + ":rows", lifted, node.output);
     node.output = lifted;
   }
@@ -156,9 +135,7 @@ class Split {
   /// Whether it is a dense layer of which attentions read slices of whole panels, and nothing else reads it.
   bool parts_in_order(const std::vector<DraftNode>& nodes, std::size_t n) const {
     const DraftNode& dense = nodes[n];
-    if (dense.op != OpKind::kDense || dense.numeric == model::NumericClass::kInt8 || dense.epilogue.has_residual ||
-        seen_[dense.output.index()] || !dense.panels || !dense.panels->run_order.empty() || dense.inputs.size() != 1)
-      return false;
+    if (!has_parts(dense) || seen_[dense.output.index()]) return false;
     const std::vector<std::size_t>& readers = uses_.readers[dense.output.index()];
     return readers.size() >= 2 && std::all_of(readers.begin(), readers.end(), [&](std::size_t r) { return is_part(nodes, nodes[r]); });
   }
@@ -166,7 +143,7 @@ class Split {
   bool is_part(const std::vector<DraftNode>& nodes, const DraftNode& slice) const {
     if (slice.op != OpKind::kSlice || seen_[slice.output.index()]) return false;
     const auto& attributes = std::get<model::SliceAttributes>(slice.attributes);
-    const Shape whole = shape_of(draft_, slice.inputs[0]), part = shape_of(draft_, slice.output);
+    const Shape whole = physical_shape_of(draft_, slice.inputs[0]), part = physical_shape_of(draft_, slice.output);
     if (part.rank() != whole.rank() || part.back() % kPanelLanes != 0 || part.back() == 0) return false;
     for (int axis = 0; axis < part.rank(); ++axis)
       if (attributes.step[static_cast<std::size_t>(axis)] != 1 || (axis + 1 < part.rank() && part[axis] != whole[axis])) return false;
@@ -188,31 +165,12 @@ class Split {
   }
 
   DraftNode part_of(const DraftNode& dense, const DraftNode& slice) const {
-    const auto last = static_cast<std::size_t>(shape_of(draft_, slice.inputs[0]).rank() - 1);
+    const auto last = static_cast<std::size_t>(physical_shape_of(draft_, slice.inputs[0]).rank() - 1);
     const std::int64_t begin = std::get<model::SliceAttributes>(slice.attributes).start[last];
-    const std::int64_t count = shape_of(draft_, slice.output).back();
-    DraftNode part = dense;
+    DraftNode part = dense_part(dense, begin, physical_shape_of(draft_, slice.output).back());
     part.name = slice.name;
     part.output = slice.output;
-    auto& attributes = std::get<model::DenseAttributes>(part.attributes);
-    attributes.out_features = count;
-    PanelValues& panels = *part.panels;
-    panels.name += ":" + std::to_string(begin);
-    Constant& values = panels.values;
-    if (values.absent) {
-      values = make_absent(values.dtype, Shape{count, values.shape[1]});
-    } else {
-      values.data += begin * values.strides[0] * static_cast<std::int64_t>(size_of(values.dtype));
-      values.shape[0] = count;
-    }
-    keep_range(panels.scale, begin, count);
-    keep_range(part.bias, begin, count);
     return part;
-  }
-
-  static void keep_range(std::vector<float>& of_outputs, std::int64_t begin, std::int64_t count) {
-    if (of_outputs.empty()) return;
-    of_outputs = std::vector<float>(of_outputs.begin() + begin, of_outputs.begin() + begin + count);
   }
 
   /// A norm that only this dense layer read is made once more for the queries that wait.

@@ -61,6 +61,8 @@ void rewrite(Draft& draft, bool fuse, bool exact) {
     drop_reshapes(draft);
     compact(draft);
     split_queries(draft);
+    compact(draft);
+    part_heads(draft);
   }
   compact(draft);
   ensure_step(draft);

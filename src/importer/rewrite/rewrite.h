@@ -45,6 +45,8 @@ void drop_reshapes(Draft& draft);
 void lift_reshapes(Draft& draft);
 /// A dense layer that makes queries, keys and values at once becomes one for each.
 void split_queries(Draft& draft);
+/// The heads of an attention become groups, each with queries, keys and values of its own.
+void part_heads(Draft& draft);
 
 /// `exact`: without what changes the order of sums.
 void rewrite(Draft& draft, bool fuse, bool exact);

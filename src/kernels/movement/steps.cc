@@ -99,6 +99,59 @@ void concat_channels(const KernelCall& call, Isa isa) noexcept {
   batch.flush();
 }
 
+/// Axes of a padded tensor from `first` on. False: an axis has too many pieces.
+bool add_padded_axes(const KernelCall& call, int first, const Steps& from, const Steps& to, StridedCopy& copy,
+                     std::array<Pieces, Shape::kMaxRank>& pieces) noexcept {
+  const auto& a = call.parameters<operators::PadParameters>();
+  const Shape &in = call.inputs[0].shape, &out = call.outputs[0].shape;
+  for (int axis = first; axis < out.rank(); ++axis) {
+    const std::int64_t before = a.before[at(axis)], extent = in[axis];
+    copy.add(out[axis], from[at(axis)], to[at(axis)]);
+    const auto place = [&](std::int64_t i) { return reference::pad_source(a.mode, i - before, extent); };
+    if (!pieces[at(axis - first)].find(out[axis], extent, place)) return false;
+  }
+  return true;
+}
+
+/// The row that a row of the padded tensor is made of; -1: none.
+std::int64_t padded_row(const KernelCall& call, int row_axes, std::int64_t row) noexcept {
+  const auto& a = call.parameters<operators::PadParameters>();
+  const Shape &in = call.inputs[0].shape, &out = call.outputs[0].shape;
+  std::int64_t source = 0, stride = 1;
+  for (int axis = row_axes - 1; axis >= 0; stride *= in[axis--]) {
+    const std::int64_t place = reference::pad_source(a.mode, row % out[axis] - a.before[at(axis)], in[axis]);
+    if (place < 0 || place >= in[axis]) return -1;
+    source += place * stride;
+    row /= out[axis];
+  }
+  return source;
+}
+
+/// Some rows, and rows of rings: one after the other.
+void pad_rows(const KernelCall& call, Isa isa) noexcept {
+  const Operand &in = call.inputs[0], &out = call.outputs[0];
+  const int rank = out.shape.rank(), row_axes = rank - (rank == 4 ? 2 : 1);
+  if (row_axes < 1) return reference::pad(call);
+  StridedCopy copy = copy_between(in, out);
+  std::array<Pieces, Shape::kMaxRank> pieces;
+  if (!add_padded_axes(call, row_axes, steps_along(in.shape, in.view), steps_along(out.shape, out.view), copy, pieces))
+    return reference::pad(call);
+  const auto outside = reference::element_of(out.view.dtype, call.parameters<operators::PadParameters>().value);
+  for (std::int64_t row = call.rows.begin; row < call.rows.end; ++row) {
+    StridedCopy of_row = copy;
+    of_row.to = out.view.row(row);
+    const std::int64_t source = padded_row(call, row_axes, row);
+    if (source >= 0) {
+      of_row.from = in.view.row(source);
+      for_each_region(of_row, pieces, outside.data(), [&](const StridedCopy& region) { run_here(call, isa, region); });
+    } else {
+      of_row.from = outside.data();
+      for (int i = 0; i < of_row.rank; ++i) of_row.axes[at(i)].from = 0;
+      run_here(call, isa, of_row);
+    }
+  }
+}
+
 }  // namespace
 
 void concat_step(const KernelCall& call, Isa isa) noexcept {
@@ -139,15 +192,10 @@ void pad_step(const KernelCall& call, Isa isa) noexcept {
   const auto& a = call.parameters<operators::PadParameters>();
   const Operand &in = call.inputs[0], &out = call.outputs[0];
   const auto from = whole(in), to = whole(out);
-  if (!from || !to || call.rows.size() != out.view.rows) return reference::pad(call);
+  if (!from || !to || call.rows.size() != out.view.rows) return pad_rows(call, isa);
   StridedCopy copy = copy_between(in, out);
   std::array<Pieces, Shape::kMaxRank> pieces;
-  for (int axis = 0; axis < out.shape.rank(); ++axis) {
-    const std::int64_t before = a.before[at(axis)], extent = in.shape[axis];
-    copy.add(out.shape[axis], (*from)[at(axis)], (*to)[at(axis)]);
-    const auto place = [&](std::int64_t i) { return reference::pad_source(a.mode, i - before, extent); };
-    if (!pieces[at(axis)].find(out.shape[axis], extent, place)) return reference::pad(call);
-  }
+  if (!add_padded_axes(call, 0, *from, *to, copy, pieces)) return reference::pad(call);
   const auto outside = reference::element_of(out.view.dtype, a.value);
   for_each_region(copy, pieces, outside.data(), [&](const StridedCopy& region) { run_here(call, isa, region); });
 }

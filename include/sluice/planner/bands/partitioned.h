@@ -84,8 +84,10 @@ class StepCosts {
     const model::Node& node = problem_.graph->node(id);
     const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
     if (!problem_.profile->kernels.empty() || rows.size() >= all) return 0;
-    constexpr double kOwn = 512u << 10;           // of weights that stay near, beside rows
-    constexpr double kWeights = 8, kTensors = 4;  // of what memory gives in a second
+    constexpr double kOwn = 512u << 10;  // of weights that stay near, beside rows
+    // Of what memory gives in a second: weights come faster, but those that each band transforms, as Winograd's, do not; nor do keys, which an
+    // attention turns again.
+    const double speed = problem_.kernels[id.index()]->row_granule > 1 ? 1.2 : 8;
     double weights = 0, tensors = 0;
     for (WeightId w : node.weights) weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -93,7 +95,7 @@ class StepCosts {
       if (!in.weight.valid() && !row_relation(*problem_.graph, node, i, Connected::kDeclared))
         tensors += static_cast<double>(in.bytes().count());
     }
-    const double bytes = (weights > kOwn ? weights / kWeights : 0) + tensors / kTensors;
+    const double bytes = (weights > kOwn ? weights / speed : 0) + tensors;
     const double share =
         1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
     return share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;

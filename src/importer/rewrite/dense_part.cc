@@ -1,0 +1,58 @@
+#include "src/importer/rewrite/dense_part.h"
+
+#include "src/importer/rewrite/perm.h"
+
+namespace sluice::importer {
+namespace {
+
+void keep_range(std::vector<float>& of_outputs, std::int64_t begin, std::int64_t count) {
+  if (of_outputs.empty()) return;
+  of_outputs = std::vector<float>(of_outputs.begin() + begin, of_outputs.begin() + begin + count);
+}
+
+}  // namespace
+
+Shape physical_shape_of(const Draft& draft, ValueId value) { return physical(draft.value(value).shape, draft.value(value).layout); }
+
+std::vector<bool> seen_by_caller(const Draft& draft) {
+  std::vector<bool> seen(draft.values.size(), false);
+  for (const auto* ports : {&draft.inputs, &draft.outputs})
+    for (const DraftPort& port : *ports) {
+      seen[port.value.index()] = true;
+      if (const ValueId storage = draft.value(port.value).storage; storage.valid()) seen[storage.index()] = true;
+    }
+  return seen;
+}
+
+Value value_like(const Value& value, const std::string& name, const Shape& physical_shape) {
+  Value made;
+  made.name = name;
+  made.dtype = value.dtype;
+  made.bytes = value.bytes;
+  made.shape = physical_shape;
+  return made;
+}
+
+bool has_parts(const DraftNode& node) {
+  return node.op == model::OpKind::kDense && node.numeric != model::NumericClass::kInt8 && !node.epilogue.has_residual && node.panels &&
+         node.panels->run_order.empty() && node.inputs.size() == 1;
+}
+
+DraftNode dense_part(const DraftNode& dense, std::int64_t begin, std::int64_t count) {
+  DraftNode part = dense;
+  std::get<model::DenseAttributes>(part.attributes).out_features = count;
+  PanelValues& panels = *part.panels;
+  panels.name += ":" + std::to_string(begin);
+  Constant& values = panels.values;
+  if (values.absent) {
+    values = make_absent(values.dtype, Shape{count, values.shape[1]});
+  } else {
+    values.data += begin * values.strides[0] * static_cast<std::int64_t>(size_of(values.dtype));
+    values.shape[0] = count;
+  }
+  keep_range(panels.scale, begin, count);
+  keep_range(part.bias, begin, count);
+  return part;
+}
+
+}  // namespace sluice::importer

@@ -1,0 +1,27 @@
+// What the passes on encoders share: values that the caller sees, values like others, dense layers of some of another's columns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/importer/draft.h"
+
+namespace sluice::importer {
+
+/// Physical axes.
+Shape physical_shape_of(const Draft& draft, ValueId value);
+
+/// Values that the caller sees, themselves or by another name.
+std::vector<bool> seen_by_caller(const Draft& draft);
+
+/// A value of the same type, of that shape.
+Value value_like(const Value& value, const std::string& name, const Shape& physical_shape);
+
+/// Is it a dense layer of floats whose columns can be weights of their own? Whatever follows its sums is by column.
+bool has_parts(const DraftNode& node);
+
+/// Columns [begin, begin + count) of such a layer: the same chains of the same products. Its name and output are still those of the whole.
+DraftNode dense_part(const DraftNode& dense, std::int64_t begin, std::int64_t count);
+
+}  // namespace sluice::importer
