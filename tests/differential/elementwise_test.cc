@@ -155,6 +155,23 @@ TEST_CASE("pools") {
   }
 }
 
+TEST_CASE("pools of neighbouring pixels: strides, borders, channels") {
+  for (auto kind : {model::PoolKind::kMax, model::PoolKind::kAverage})
+    for (std::int64_t c : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 16, 17, 31, 33, 64, 65, 100})
+      for (bool padding : {false, true}) {
+        check_kernel(pool_problem({kind, square(7, 2, 2, 0), padding}, 2, c, {Function::kRelu}), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(9, 3, 2, 1), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(8, 3, 3, 1), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(11, 5, 2, 2), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(3, 5, 2, 2), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(40, 18, 7, 8), padding}, 1, c), kernel_id::kPool);
+        model::Window dilated = square(9, 2, 2, 1);
+        dilated.dilation_h = 2;
+        dilated.dilation_w = 3;
+        check_kernel(pool_problem({kind, with_output(dilated), padding}, 1, c), kernel_id::kPool);
+      }
+}
+
 TEST_CASE("means over long rows of one channel") {
   for (std::int64_t pixels : {15, 16, 17, 31, 64, 85, 257})
     for (std::int64_t rows : {1, 3}) {

@@ -14,6 +14,7 @@
 #include "hwy/foreach_target.h"
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lane_sum-inl.h"
+#include "src/kernels/elementwise/pool_pixels-inl.h"
 #include "src/kernels/elementwise/power-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -415,6 +416,7 @@ constexpr RunTable kTable = {unary,
                              if_called(kernel_id::kSoftmax, softmax_pixels),
                              if_called(kernel_id::kResize, blend_places),
                              if_called(kernel_id::kResize, copy_pixels),
+                             if_called(kernel_id::kPool, pixels::pool),
                              if_called(kernel_id::kLrn, lrn)};
 
 }  // namespace HWY_NAMESPACE

@@ -62,6 +62,42 @@ void layer_norm(const float* in, const float* scale, const float* shift, float e
   lanes::each_part(n, Normalise{in, scale, shift, out, mean, 1.0f / std::sqrt(variance + epsilon)});
 }
 
+/// The sums of each lane over `values` of which `n` are there, in the order of `lane_sum`: value c is its lane c.
+HWY_INLINE V sum_of_values(V (&values)[kFewValues + 1], std::int64_t n) {
+  for (std::int64_t c = n; c <= kFewValues; ++c) values[c] = hn::Zero(D());
+  for (std::int64_t half = (kFewValues + 1) / 2; half >= 1; half /= 2)
+    for (std::int64_t c = 0; c < half; ++c) values[c] = hn::Add(values[c], values[c + half]);
+  return values[0];
+}
+
+void layer_norm_rows(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n,
+                     std::int64_t count) noexcept {
+  const D d;
+  const V values = hn::Set(d, static_cast<float>(n));
+  float tile[kFewValues * kLanes] = {};  // [value][row]
+  for (std::int64_t first = 0; first < count; first += kLanes, in += kLanes * n, out += kLanes * n) {
+    const std::int64_t rows = std::min(kLanes, count - first);
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t c = 0; c < n; ++c) tile[c * kLanes + i] = in[i * n + c];
+    V terms[kFewValues + 1];
+    for (std::int64_t c = 0; c < n; ++c) terms[c] = hn::LoadU(d, tile + c * kLanes);
+    const V mean = hn::Div(sum_of_values(terms, n), values);
+    for (std::int64_t c = 0; c < n; ++c) {
+      const V difference = hn::Sub(hn::LoadU(d, tile + c * kLanes), mean);
+      terms[c] = fn::fused(difference, difference, hn::Zero(d));
+    }
+    const V variance = hn::Div(sum_of_values(terms, n), values);
+    const V factor = hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Add(variance, hn::Set(d, epsilon))));
+    for (std::int64_t c = 0; c < n; ++c) {
+      float* const at = tile + c * kLanes;
+      const V x = hn::Mul(hn::Sub(hn::LoadU(d, at), mean), factor);
+      hn::StoreU(fn::fused(x, hn::Set(d, scale[c]), hn::Set(d, shift[c])), d, at);
+    }
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t c = 0; c < n; ++c) out[i * n + c] = tile[c * kLanes + i];
+  }
+}
+
 struct Scale {
   float* values;
   float factor;
@@ -127,7 +163,7 @@ void transpose(const float* from, std::int64_t from_pitch, std::int64_t rows, st
   }
 }
 
-constexpr RowTable kTable = {layer_norm, weigh, divide, transpose};
+constexpr RowTable kTable = {layer_norm, layer_norm_rows, weigh, divide, transpose};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::transformer
