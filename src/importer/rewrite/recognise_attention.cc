@@ -4,7 +4,8 @@
 //     k [B, H, T, d], transposed [.. d, T] --'                                       |
 //     v [B, H, T, e] ----------------------------------------------------------------'
 //
-// or without B. Whatever led to q, k and v stays: the node wants its heads beside each other, [B, S, H * d], which is where they came from,
+// or without B. A few queries of keys that are stored turned ([.. d, T], as caches keep them) stay as they are: turning the keys would take
+// longer than all that follows. Whatever led to q, k and v stays: the node wants its heads beside each other, [B, S, H * d], which is where they came from,
 // so the transposes put round it here meet their inverses and `lay_out` lets both vanish.
 #include "src/importer/rewrite/pattern.h"
 #include "src/importer/rewrite/rewrite.h"
@@ -69,7 +70,7 @@ class Matcher {
     found.q = unscaled(product->inputs[0], found.scale);
     found.k_transposed = unscaled(product->inputs[1], found.scale);
     found.v = node.inputs[1];
-    return fits(found, rank) ? std::optional(found) : std::nullopt;
+    return fits(found, rank) && !for_turned_keys(found, rank) ? std::optional(found) : std::nullopt;
   }
 
  private:
@@ -118,6 +119,14 @@ class Matcher {
     for (int axis = 0; axis + 2 < rank; ++axis)
       if (shape(f.q)[axis] != shape(f.k_transposed)[axis] || shape(f.q)[axis] != shape(f.v)[axis]) return false;
     return true;
+  }
+
+  /// Few queries of keys that no transpose turned.
+  bool for_turned_keys(const Found& f, int rank) const {
+    constexpr std::int64_t kFewQueries = 16;
+    const DraftNode* maker = pattern_.maker(f.k_transposed);
+    if (maker != nullptr && maker->op == OpKind::kReshape) maker = pattern_.maker(maker->inputs[0]);
+    return shape(f.q)[rank - 2] <= kFewQueries && (maker == nullptr || maker->op != OpKind::kTranspose);
   }
 
   const Draft& draft_;

@@ -23,8 +23,7 @@ void layer_norm_step(const KernelCall& call, const transformer::RowTable& rows) 
       rows.layer_norm_rows(in.at<const float>(row), scale, shift, epsilon, out.at<float>(row), out.channels, count * out.pixels);
     });
   reference::for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
-    rows.layer_norm(reference::same_pixel<float>(in, out, row, pixel), scale, shift, epsilon, out.at<float>(row, pixel),
-                    out.channels);
+    rows.layer_norm(reference::same_pixel<float>(in, out, row, pixel), scale, shift, epsilon, out.at<float>(row, pixel), out.channels);
   });
 }
 
