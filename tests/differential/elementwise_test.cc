@@ -123,6 +123,8 @@ TEST_CASE("softmax") {
     for (bool log : {false, true})
       check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{5, c}}, Shape{5, c}), kernel_id::kSoftmax);
   check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{}, {Shape{2, 3, 2, 20}}, Shape{2, 3, 2, 20}), kernel_id::kSoftmax);
+  for (std::int64_t c : {18, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80})  // two rows at once, as far as they fit a few vectors
+    check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{}, {Shape{3, 37, c}}, Shape{3, 37, c}), kernel_id::kSoftmax);
   for (std::int64_t c = 1; c <= 17; ++c)
     for (bool log : {false, true})
       check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{2, 3, 37, c}}, Shape{2, 3, 37, c}),

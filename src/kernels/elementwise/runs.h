@@ -75,6 +75,8 @@ struct RunTable {
   void (*binary)(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept = nullptr;
   /// The whole last axis: exp(x - max) / sum, or x - max - log(sum); summed as reference/normalize.cc says.
   void (*softmax)(bool log, const float* in, float* out, std::int64_t n) noexcept = nullptr;
+  /// The same of `count` rows that lie behind each other.
+  void (*softmax_rows)(bool log, const float* in, float* out, std::int64_t n, std::int64_t count) noexcept = nullptr;
   /// out[0, count); summed as reference/pool.cc says.
   void (*pool)(PoolingKind kind, const PoolRun& run, float* out) noexcept = nullptr;
   /// out[i] = sum over t < taps of weights[t] * from[t][i], a chain of fused multiply-adds from 0
