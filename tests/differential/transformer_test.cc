@@ -93,6 +93,8 @@ TEST_CASE("layer norms") {
     check_kernels(layer_norm_problem(Shape{37, c}));
     check_kernels(layer_norm_problem(Shape{2, 3, 5, c}));
   }
+  for (std::int64_t c : {18, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80})
+    check_kernels(layer_norm_problem(Shape{3, 7, c}));  // two rows at once
   check_kernels(layer_norm_problem(Shape{2, 3, 2, 21}));
   check_kernels(layer_norm_problem(Shape{7}));
 }

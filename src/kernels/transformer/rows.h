@@ -7,13 +7,10 @@
 
 namespace sluice::kernels::transformer {
 
-/// Values that fit a run of rows as lanes.
-inline constexpr std::int64_t kFewValues = 15;
-
 struct RowTable {
   /// out[i] = (in[i] - mean) / sqrt(variance + epsilon) * scale[i] + shift[i]; `out` may be `in`.
   void (*layer_norm)(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n) noexcept = nullptr;
-  /// As `layer_norm`, of `count` rows of n <= kFewValues values that lie behind each other: rows are the lanes.
+  /// As `layer_norm`, of `count` rows that lie behind each other; of a few values, rows are the lanes.
   void (*layer_norm_rows)(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n,
                           std::int64_t count) noexcept = nullptr;
   /// Scores to weights, in place: exp(factor * score - greatest). Returns the sum of the weights.

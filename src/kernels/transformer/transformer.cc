@@ -18,7 +18,7 @@ void layer_norm_step(const KernelCall& call, const transformer::RowTable& rows) 
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
   const RowView &in = call.inputs[0].view, &out = call.outputs[0].view;
-  if (out.channels <= transformer::kFewValues && elementwise::closed_rows(in) && elementwise::closed_rows(out))
+  if (elementwise::closed_rows(in) && elementwise::closed_rows(out))
     return elementwise::for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t count) {
       rows.layer_norm_rows(in.at<const float>(row), scale, shift, epsilon, out.at<float>(row), out.channels, count * out.pixels);
     });
