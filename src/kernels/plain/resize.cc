@@ -146,6 +146,7 @@ bool resize_last_axis(const PlainNode& node, int axis, const float* from, float*
 void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
                  std::int64_t inner, Glances& glances) noexcept {
   constexpr std::int64_t kTogether = 64, kKnown = 32;
+  const VectorTable& vectors = vector_table(active_isa());
   if (inner == 1 && outer > 1 && resize_last_axis(node, axis, from, to, outer, in, out, glances)) return;
   for (std::int64_t i = 0; i < out; ++i) {
     const Window window(node, axis, i, in, out, glances);
@@ -166,7 +167,7 @@ void resize_axis(const PlainNode& node, int axis, const float* from, float* to, 
           if (!window.takes(k)) continue;
           const double factor = weight(k);
           const float* const row = from + (o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + first;
-          for (std::int64_t j = 0; j < places; ++j) sums[static_cast<std::size_t>(j)] += factor * row[j];
+          vectors.add_multiple(factor, row, sums.data(), places);
         }
         float* const result = to + (o * out + i) * inner + first;
         for (std::int64_t j = 0; j < places; ++j)
