@@ -123,6 +123,8 @@ TEST_CASE("softmax") {
     for (bool log : {false, true})
       check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{5, c}}, Shape{5, c}), kernel_id::kSoftmax);
   check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{}, {Shape{2, 3, 2, 20}}, Shape{2, 3, 2, 20}), kernel_id::kSoftmax);
+  for (std::int64_t c : {18, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80})  // two rows at once, as far as they fit a few vectors
+    check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{}, {Shape{3, 37, c}}, Shape{3, 37, c}), kernel_id::kSoftmax);
   for (std::int64_t c = 1; c <= 17; ++c)
     for (bool log : {false, true})
       check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{2, 3, 37, c}}, Shape{2, 3, 37, c}),
@@ -153,6 +155,23 @@ TEST_CASE("pools") {
     check_kernel(pool_problem({kind, ceiled, true}, 2, 17), kernel_id::kPool);
     check_kernel(pool_problem({kind, ceiled, false}, 2, 17), kernel_id::kPool);
   }
+}
+
+TEST_CASE("pools of neighbouring pixels: strides, borders, channels") {
+  for (auto kind : {model::PoolKind::kMax, model::PoolKind::kAverage})
+    for (std::int64_t c : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 16, 17, 31, 33, 64, 65, 100})
+      for (bool padding : {false, true}) {
+        check_kernel(pool_problem({kind, square(7, 2, 2, 0), padding}, 2, c, {Function::kRelu}), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(9, 3, 2, 1), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(8, 3, 3, 1), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(11, 5, 2, 2), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(3, 5, 2, 2), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(40, 18, 7, 8), padding}, 1, c), kernel_id::kPool);
+        model::Window dilated = square(9, 2, 2, 1);
+        dilated.dilation_h = 2;
+        dilated.dilation_w = 3;
+        check_kernel(pool_problem({kind, with_output(dilated), padding}, 1, c), kernel_id::kPool);
+      }
 }
 
 TEST_CASE("means over long rows of one channel") {

@@ -89,6 +89,12 @@ TEST_CASE("embeddings that read their table by themselves, on several threads") 
 
 TEST_CASE("layer norms") {
   for (std::int64_t c : kSizes) check_kernels(layer_norm_problem(Shape{5, c}));
+  for (std::int64_t c = 1; c <= 17; ++c) {  // of few values, rows are the lanes
+    check_kernels(layer_norm_problem(Shape{37, c}));
+    check_kernels(layer_norm_problem(Shape{2, 3, 5, c}));
+  }
+  for (std::int64_t c : {18, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80})
+    check_kernels(layer_norm_problem(Shape{3, 7, c}));  // two rows at once
   check_kernels(layer_norm_problem(Shape{2, 3, 2, 21}));
   check_kernels(layer_norm_problem(Shape{7}));
 }

@@ -238,12 +238,13 @@ TEST_CASE("a mask that is no triangle, and weights that somebody else reads, kee
   const auto attention = [](bool triangle, bool shared) {
     OnnxBuilder b;
     TransformerBuilder t(b);
-    b.input("q", {1, 2, 5, 4}).input("k", {1, 2, 4, 5}).input("v", {1, 2, 5, 4});
+    b.input("q", {1, 2, 5, 4}).input("k", {1, 5, 2, 4}).input("v", {1, 2, 5, 4});
+    const std::string k = t.node("Transpose", {"k"}, {attribute("perm", Ints{0, 2, 3, 1})});
     Floats mask(25, 0.0f);
     for (std::size_t i = 0; i < 25; ++i) mask[i] = i % 5 > i / 5 ? -1e9f : 0.0f;
     if (!triangle) mask[3] = 0.0f;
     b.initializer(tensor("mask", {1, 1, 5, 5}, mask));
-    const std::string scores = t.node("Add", {t.node("MatMul", {"q", "k"}), "mask"});
+    const std::string scores = t.node("Add", {t.node("MatMul", {"q", k}), "mask"});
     const std::string weights = t.node("Softmax", {scores}, {attribute("axis", std::int64_t{3})});
     if (shared) b.output(weights);
     const Lowered result = rewritten_to(b, t.node("MatMul", {weights, "v"}));
@@ -260,4 +261,23 @@ TEST_CASE("a table read by tokens known at run time is an embedding") {
   const Lowered result = rewritten(b);
   REQUIRE(operators_of(result.draft) == "embedding");
   CHECK(result.draft.value(result.draft.outputs[0].value).shape == Shape{2, 3, 4});
+}
+
+TEST_CASE("a few queries of keys that lie head after head stay products; many, and keys that come sequence first, are attention") {
+  constexpr std::int64_t kHeads = 2, kDepth = 8, kKeys = 30;
+  const auto attends = [&](std::int64_t queries, const Ints& keys, const Ints& perm) {
+    OnnxBuilder b;
+    TransformerBuilder t(b);
+    b.input("q", {1, kHeads, queries, kDepth}).input("k", keys).input("v", {1, kHeads, kKeys, kDepth});
+    const std::string k = perm.empty() ? "k" : t.node("Transpose", {"k"}, {attribute("perm", perm)});
+    const std::string weights = t.node("Softmax", {t.node("MatMul", {"q", k})}, {attribute("axis", std::int64_t{-1})});
+    return operators_of(rewritten_to(b, t.node("MatMul", {weights, "v"})).draft).find("attention") != std::string::npos;
+  };
+  const Ints turned{1, kHeads, kDepth, kKeys}, kept{1, kHeads, kKeys, kDepth}, sequence_first{1, kKeys, kHeads, kDepth};
+  CHECK_FALSE(attends(1, turned, {}));
+  CHECK_FALSE(attends(16, turned, {}));
+  CHECK(attends(17, turned, {}));
+  CHECK_FALSE(attends(1, kept, {0, 1, 3, 2}));
+  CHECK(attends(17, kept, {0, 1, 3, 2}));
+  CHECK(attends(1, sequence_first, {0, 2, 3, 1}));
 }

@@ -327,3 +327,51 @@ TEST_CASE("the greatest values of windows of one to three axes lie where their p
     }
   }
 }
+
+TEST_CASE("a diagonal of ones begins where it is said to, also outside") {
+  for (const DType dtype : kTypes)
+    for (const std::int64_t rows : {1, 2, 7})
+      for (const std::int64_t columns : {1, 3, 9})
+        for (const std::int64_t right :
+             {std::int64_t{0}, std::int64_t{1}, std::int64_t{-2}, std::int64_t{5}, std::int64_t{-6}, INT64_MAX, INT64_MIN}) {
+          const Values x = random_values(dtype, Shape{rows, columns}, 3);
+          const Values y = run_plain("EyeLike", {x}, {{}, {right}});
+          bool same = true;
+          for (std::int64_t i = 0; i < rows * columns; ++i) {
+            Values want{dtype, Shape{1}, std::vector<std::byte>(size_of(dtype))};
+            const bool one = i % columns - i / columns == right;
+            with_type(dtype, [&](auto zero) {
+              const auto value = static_cast<decltype(zero)>(one);
+              std::memcpy(want.bytes.data(), &value, sizeof value);
+            });
+            same = same && y.same(i, want, 0);
+          }
+          INFO(rows << " x " << columns << ", " << right);
+          CHECK(same);
+        }
+}
+
+TEST_CASE("the last axis is resized as any other, however many taps an output has") {
+  const auto resized = [](const Values& x, int axis, std::int64_t extent, std::int64_t mode, bool antialias) {
+    const double scale = static_cast<double>(extent) / static_cast<double>(x.shape[axis]);
+    std::vector<std::int64_t> extents{x.shape[0], x.shape[1]}, scales{bits(1.0), bits(1.0)};
+    extents[static_cast<std::size_t>(axis)] = extent;
+    scales[static_cast<std::size_t>(axis)] = bits(scale);
+    return run_plain("ResizeOfExtents", {x}, {extents, scales, {mode}, {0}, {0}, {bits(-0.75)}, {0}, {bits(0.0)}, {antialias ? 1 : 0}, {}});
+  };
+  constexpr std::int64_t kRows = 3;
+  for (const std::int64_t mode : {1, 2})
+    for (const bool antialias : {false, true})
+      for (const std::int64_t in : {1, 2, 3, 9, 40, 97, 240})
+        for (const std::int64_t out : {1, 2, 5, 7, 11, 12, 13, 18, 21, 45, 100}) {
+          const Values across = random_values(DType::kF32, Shape{kRows, in}, 5);
+          Values down{DType::kF32, Shape{in, kRows}, std::vector<std::byte>(across.bytes.size())};
+          for (std::int64_t i = 0; i < in * kRows; ++i)
+            std::memcpy(down.bytes.data() + (i % in * kRows + i / in) * 4, across.bytes.data() + i * 4, 4);
+          const Values a = resized(across, 1, out, mode, antialias), b = resized(down, 0, out, mode, antialias);
+          bool same = true;
+          for (std::int64_t i = 0; i < out * kRows; ++i) same = same && a.same(i, b, i % out * kRows + i / out);
+          INFO(in << " to " << out << ", mode " << mode << ", antialias " << antialias);
+          CHECK(same);
+        }
+}

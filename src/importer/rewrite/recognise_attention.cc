@@ -4,7 +4,8 @@
 //     k [B, H, T, d], transposed [.. d, T] --'                                       |
 //     v [B, H, T, e] ----------------------------------------------------------------'
 //
-// or without B. Whatever led to q, k and v stays: the node wants its heads beside each other, [B, S, H * d], which is where they came from,
+// or without B. A few queries of keys that lie head after head, as caches keep them, stay as they are: moving keys and values would take longer
+// than all that follows. Whatever led to q, k and v stays: the node wants its heads beside each other, [B, S, H * d], which is where they came from,
 // so the transposes put round it here meet their inverses and `lay_out` lets both vanish.
 #include "src/importer/rewrite/pattern.h"
 #include "src/importer/rewrite/rewrite.h"
@@ -69,7 +70,7 @@ class Matcher {
     found.q = unscaled(product->inputs[0], found.scale);
     found.k_transposed = unscaled(product->inputs[1], found.scale);
     found.v = node.inputs[1];
-    return fits(found, rank) ? std::optional(found) : std::nullopt;
+    return fits(found, rank) && !for_kept_keys(found, rank) ? std::optional(found) : std::nullopt;
   }
 
  private:
@@ -118,6 +119,27 @@ class Matcher {
     for (int axis = 0; axis + 2 < rank; ++axis)
       if (shape(f.q)[axis] != shape(f.k_transposed)[axis] || shape(f.q)[axis] != shape(f.v)[axis]) return false;
     return true;
+  }
+
+  /// Few queries of keys that lie head after head, turned or not: no transpose put them so.
+  bool for_kept_keys(const Found& f, int rank) const {
+    constexpr std::int64_t kFewQueries = 16;
+    if (shape(f.q)[rank - 2] > kFewQueries) return false;
+    const DraftNode* maker = beyond_reshape(f.k_transposed);
+    if (is(maker, OpKind::kTranspose) && swaps_last(*maker)) maker = beyond_reshape(maker->inputs[0]);
+    return !is(maker, OpKind::kTranspose);
+  }
+  const DraftNode* beyond_reshape(ValueId value) const {
+    const DraftNode* maker = pattern_.maker(value);
+    return is(maker, OpKind::kReshape) ? pattern_.maker(maker->inputs[0]) : maker;
+  }
+  static bool is(const DraftNode* node, OpKind op) { return node != nullptr && node->op == op; }
+  bool swaps_last(const DraftNode& transpose) const {
+    const auto& perm = std::get<model::TransposeAttributes>(transpose.attributes).perm;
+    const int rank = shape(transpose.output).rank();
+    for (int axis = 0; axis + 2 < rank; ++axis)
+      if (perm[static_cast<std::size_t>(axis)] != axis) return false;
+    return rank >= 2 && perm[static_cast<std::size_t>(rank - 1)] == rank - 2;
   }
 
   const Draft& draft_;

@@ -50,6 +50,10 @@ HWY_INLINE float sum_in_halves(D d, hn::Vec<D> v) {
     const hn::Half<D> half;
     return sum_in_halves(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
+  if constexpr (kLanes == 4) {
+    const hn::Vec<D> halves = hn::Add(v, hn::Shuffle1032(v));
+    return hn::GetLane(hn::Add(halves, hn::Shuffle2301(halves)));
+  }
 #endif
   HWY_ALIGN float values[kLanes];
   hn::Store(v, d, values);

@@ -1,5 +1,6 @@
 // Pools of one and two axes, row after row of outputs.
 #include <algorithm>
+#include <array>
 
 #include "src/kernels/elementwise/row_walks.h"
 #include "src/kernels/elementwise/runs.h"
@@ -22,10 +23,75 @@ Interval<std::int64_t> joined_columns(const operators::PoolParameters& a, const 
   return {begin, std::clamp(end, begin, out.pixels)};
 }
 
+/// The outputs of a row whose windows lie inside along it.
+Interval<std::int64_t> inner_columns(const Window& w) noexcept {
+  const std::int64_t last = w.in_w + w.pad_left - (w.kernel_w - 1) * w.dilation_w - 1;  // where the last of their windows may begin
+  const std::int64_t begin = std::min(w.out_w, ceil_div(w.pad_left, w.stride_w));
+  return {begin, last < 0 ? begin : std::clamp(last / w.stride_w + 1, begin, w.out_w)};
+}
+
+/// One row of outputs, whatever the padding: those inside along the row at once, those at its ends one by one.
+class PoolRow {
+ public:
+  PoolRow(const KernelCall& call, const RunTable& runs, std::int64_t row, ChannelRange channels) noexcept
+      : a_(call.parameters<operators::PoolParameters>()),
+        in_(call.inputs[0].view),
+        out_(call.outputs[0].view),
+        runs_(runs),
+        row_(row),
+        channels_(channels),
+        window_(pool_window(a_, row, 0)) {}
+
+  /// Few rows, and no mean that is summed in lanes.
+  bool takes() const noexcept {
+    const bool lanes =
+        a_.kind == PoolingKind::kAverage && in_.channels == 1 && a_.window.dilation_w == 1 && a_.window.kernel_w >= generic::kLeastOfLanes;
+    return window_.y.count <= PoolPixels::kMostRows && !lanes;
+  }
+  void run() noexcept {
+    const Interval<std::int64_t> inner = inner_columns(a_.window);
+    for (std::int64_t x = 0; x < inner.begin; ++x) pool(x, 1);
+    if (inner.begin < inner.end) pool(inner.begin, inner.size());
+    for (std::int64_t x = inner.end; x < out_.pixels; ++x) pool(x, 1);
+  }
+
+ private:
+  static constexpr std::int64_t kFloat = sizeof(float);
+
+  void pool(std::int64_t x, std::int64_t pixels) noexcept {
+    move_to_column(a_, x, window_);
+    std::array<const float*, PoolPixels::kMostRows> rows;
+    const std::int64_t pitch = in_.pixel_pitch / kFloat;
+    PoolPixels run{.rows = rows.data(),
+                   .taps = window_.x.count,
+                   .tap_step = window_.x.step * pitch,
+                   .pixel_step = a_.window.stride_w * pitch,
+                   .out_step = out_.pixel_pitch / kFloat,
+                   .channels = channels_.size(),
+                   .pixels = pixels,
+                   .divisor = static_cast<float>(window_.divisor)};
+    if (run.taps > 0)
+      for (std::int64_t y = window_.y.begin; y < window_.y.end; y += window_.y.step)
+        rows[static_cast<std::size_t>(run.row_count++)] = in_.at<const float>(window_.first_row + y, window_.x.begin) + channels_.begin;
+    float* const to = out_.at<float>(row_, x) + channels_.begin;
+    runs_.pool_pixels(a_.kind, run, to);
+    if (run.out_step == run.channels) return activate(runs_, a_.activation, to, pixels * run.channels);
+    for (std::int64_t p = 0; p < pixels; ++p) activate(runs_, a_.activation, to + p * run.out_step, run.channels);
+  }
+
+  const operators::PoolParameters& a_;
+  const RowView &in_, &out_;
+  const RunTable& runs_;
+  std::int64_t row_;
+  ChannelRange channels_;
+  PoolWindow window_;
+};
+
 void pool_row(const KernelCall& call, const RunTable& runs, std::int64_t row, ChannelRange channels) noexcept {
   const auto& a = call.parameters<operators::PoolParameters>();
   const RowView &in = call.inputs[0].view, &out = call.outputs[0].view;
   const Interval<std::int64_t> joined = channels.size() == out.channels ? joined_columns(a, in, out) : Interval<std::int64_t>{0, 0};
+  if (PoolRow apart(call, runs, row, channels); joined.begin == joined.end && apart.takes()) return apart.run();
   PoolRun run{&in, pool_window(a, row, 0), channels.begin, channels.size()};
   for (std::int64_t x = 0; x < out.pixels;) {
     const std::int64_t pixels = x == joined.begin ? std::max<std::int64_t>(1, joined.size()) : 1;

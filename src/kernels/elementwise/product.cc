@@ -78,10 +78,23 @@ HWY_INLINE void block(const ProductTile& tile, std::int64_t column, std::size_t 
   }
 }
 
+/// What is left from `column` on, kColumns vectors of columns or fewer, in one block: the last vector counts as partial also where it is whole.
+template <int kRows, int kColumns = kVectors>
+HWY_INLINE void rest(const ProductTile& tile, std::int64_t column) {
+  const std::int64_t left = tile.n - column, whole = (kColumns - 1) * kLanes;
+  if (left > whole) return block<kRows, kColumns, true>(tile, column, static_cast<std::size_t>(left - whole));
+  if constexpr (kColumns > 1) rest<kRows, kColumns - 1>(tile, column);
+}
+
 template <int kRows>
 void rows(const ProductTile& tile) noexcept {
   std::int64_t column = 0;
   for (; column + kVectors * kLanes <= tile.n; column += kVectors * kLanes) block<kRows, kVectors, false>(tile, column, 0);
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  // Parts of vectors are loaded as fast as whole ones.
+  if (column < tile.n) rest<kRows>(tile, column);
+  return;
+#endif
   for (; column + kLanes <= tile.n; column += kLanes) block<kRows, 1, false>(tile, column, 0);
   if (column < tile.n) block<kRows, 1, true>(tile, column, static_cast<std::size_t>(tile.n - column));
 }

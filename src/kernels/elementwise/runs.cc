@@ -14,7 +14,9 @@
 #include "hwy/foreach_target.h"
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lane_sum-inl.h"
+#include "src/kernels/elementwise/pool_pixels-inl.h"
 #include "src/kernels/elementwise/power-inl.h"
+#include "src/kernels/elementwise/short_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::elementwise {
@@ -193,6 +195,11 @@ void softmax(bool log, const float* in, float* out, std::int64_t n) noexcept {
   if (!log) return each(Binary<BinaryFunction::kDiv, 1, 0>{out, &sum}, out, n);
   const float log_sum = hn::GetLane(fn::log(D(), hn::Set(D(), sum)));
   each(Shifted{in, greatest, log_sum}, out, n);
+}
+
+void softmax_rows(bool log, const float* in, float* out, std::int64_t n, std::int64_t count) noexcept {
+  if (!log && short_rows::softmax(in, out, n, count)) return;
+  for (std::int64_t row = 0; row < count; ++row) softmax(log, in + row * n, out + row * n, n);
 }
 
 /// kVectors vectors of channels from `channel` on: enough independent chains to hide the latency of an addition.
@@ -410,11 +417,13 @@ constexpr RunTable kTable = {unary,
                              if_called(kernel_id::kAffine, affine),
                              if_called(kernel_id::kBinary, binary),
                              if_called(kernel_id::kSoftmax, softmax),
+                             if_called(kernel_id::kSoftmax, softmax_rows),
                              if_called(kernel_id::kPool, pool),
                              if_called(kernel_id::kResize, blend),
                              if_called(kernel_id::kSoftmax, softmax_pixels),
                              if_called(kernel_id::kResize, blend_places),
                              if_called(kernel_id::kResize, copy_pixels),
+                             if_called(kernel_id::kPool, pixels::pool),
                              if_called(kernel_id::kLrn, lrn)};
 
 }  // namespace HWY_NAMESPACE

@@ -27,6 +27,21 @@ struct PoolRun {
   std::int64_t count = 0;
 };
 
+/// All channels of neighbouring output pixels of a pool whose windows have one form: the taps of each row that lie inside, one behind the other.
+struct PoolPixels {
+  static constexpr int kMostRows = 16;
+
+  const float* const* rows = nullptr;  // the first tap of each row of the first window
+  int row_count = 0;
+  std::int64_t taps = 0;        // of a row
+  std::int64_t tap_step = 0;    // floats, as the two that follow
+  std::int64_t pixel_step = 0;  // from window to window
+  std::int64_t out_step = 0;
+  std::int64_t channels = 0;
+  std::int64_t pixels = 0;
+  float divisor = 1.0f;  // of a mean
+};
+
 /// Channels that fit a run of pixels as lanes.
 inline constexpr std::int64_t kFewChannels = 16;
 /// Channels that `copy_pixels` moves at once.
@@ -60,6 +75,8 @@ struct RunTable {
   void (*binary)(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept = nullptr;
   /// The whole last axis: exp(x - max) / sum, or x - max - log(sum); summed as reference/normalize.cc says.
   void (*softmax)(bool log, const float* in, float* out, std::int64_t n) noexcept = nullptr;
+  /// The same of `count` rows that lie behind each other.
+  void (*softmax_rows)(bool log, const float* in, float* out, std::int64_t n, std::int64_t count) noexcept = nullptr;
   /// out[0, count); summed as reference/pool.cc says.
   void (*pool)(PoolingKind kind, const PoolRun& run, float* out) noexcept = nullptr;
   /// out[i] = sum over t < taps of weights[t] * from[t][i], a chain of fused multiply-adds from 0
@@ -71,6 +88,8 @@ struct RunTable {
   /// out[i] = from[places[i * channels] + c] + 0 for the `channels` <= kMostCopied of each pixel: what `blend_places` says of one tap
   void (*copy_pixels)(const float* from, const std::int32_t* places, std::int64_t channels, float* out,
                       std::int64_t pixels) noexcept = nullptr;
+  /// As `pool`, but for means that are summed in lanes (reference/pool_window.h); it reads values behind a pixel's channels, fewer than kReadTail.
+  void (*pool_pixels)(PoolingKind kind, const PoolPixels& run, float* out) noexcept = nullptr;
   /// The n channels of a pixel; n + before + after <= kMostLrnFloats. As reference/normalize.cc says.
   void (*lrn)(const LrnRun& run, const float* in, float* out, std::int64_t n) noexcept = nullptr;
 };

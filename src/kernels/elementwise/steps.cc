@@ -108,9 +108,10 @@ void softmax_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
   const bool log = call.parameters<operators::SoftmaxParameters>().log;
-  if (out.channels <= kFewChannels && closed_rows(in) && closed_rows(out)) {
+  if (closed_rows(in) && closed_rows(out)) {
+    const auto of_rows = out.channels <= kFewChannels ? runs.softmax_pixels : runs.softmax_rows;
     for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
-      runs.softmax_pixels(log, in.at<const float>(row), out.at<float>(row), out.channels, rows * out.pixels);
+      of_rows(log, in.at<const float>(row), out.at<float>(row), out.channels, rows * out.pixels);
     });
     return;
   }

@@ -10,15 +10,18 @@
 #include <cstdint>
 
 #include "src/kernels/elementwise/doubles-inl.h"
+#include "src/kernels/elementwise/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::plain {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+namespace lanes = kernels::HWY_NAMESPACE::lanes;
 
 using kernels::HWY_NAMESPACE::doubles::D64;
 using kernels::HWY_NAMESPACE::doubles::kWideLanes;
+using kernels::HWY_NAMESPACE::doubles::Narrow;
 using kernels::HWY_NAMESPACE::doubles::V64;
 using kernels::HWY_NAMESPACE::doubles::widened;
 
@@ -28,12 +31,18 @@ inline constexpr std::int64_t kSumVectors = kSums / kWideLanes;
 /// What is done with the values of a sum or product: from 0 or 1 on.
 struct Added {
   static constexpr double kStart = 0;
-  static HWY_INLINE V64 join(V64 a, V64 b) { return hn::Add(a, b); }
+  template <class V>
+  static HWY_INLINE V join(V a, V b) {
+    return hn::Add(a, b);
+  }
   static HWY_INLINE double join(double a, double b) { return a + b; }
 };
 struct Multiplied {
   static constexpr double kStart = 1;
-  static HWY_INLINE V64 join(V64 a, V64 b) { return hn::Mul(a, b); }
+  template <class V>
+  static HWY_INLINE V join(V a, V b) {
+    return hn::Mul(a, b);
+  }
   static HWY_INLINE double join(double a, double b) { return a * b; }
 };
 
@@ -73,26 +82,44 @@ HWY_INLINE double fold_up_to_eight(const float* x, std::int64_t n, const ScalarT
   }
 }
 
+/// The lanes of a vector, the upper half onto the lower one until one is left.
+template <class Join, class D>
+HWY_INLINE double fold_lanes(D d, hn::Vec<D> v) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 2) {
+    const hn::Half<D> half;
+    return fold_lanes<Join>(half, Join::join(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+#endif
+  HWY_ALIGN double values[hn::MaxLanes(D())];
+  hn::Store(v, d, values);
+  return hn::MaxLanes(D()) == 1 ? values[0] : Join::join(values[0], values[hn::MaxLanes(D()) - 1]);
+}
+
 /// `term(V64)` and `term(double)` are the same function.
 template <class Join, class VectorTerm, class ScalarTerm>
 HWY_INLINE double fold_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {
   if (n >= 1 && n <= 8) return fold_up_to_eight<Join>(x, n, scalar_term);
-  HWY_ALIGN double sums[kSums];
-  std::fill_n(sums, kSums, Join::kStart);
+  V64 parts[kSumVectors];
+  const V64 start = hn::Set(D64(), Join::kStart);
+  for (V64& part : parts) part = start;
   std::int64_t i = 0;
-  if (n >= kSums) {
-    V64 parts[kSumVectors];
-    for (V64& part : parts) part = hn::Set(D64(), Join::kStart);
-    for (; i + kSums <= n; i += kSums) {
-      HWY_UNROLL(16)
-      for (std::int64_t v = 0; v < kSumVectors; ++v) parts[v] = Join::join(parts[v], term(widened(x + i + v * kWideLanes)));
-    }
-    for (std::int64_t v = 0; v < kSumVectors; ++v) hn::Store(parts[v], D64(), sums + v * kWideLanes);
+  for (; i + kSums <= n; i += kSums) {
+    HWY_UNROLL(16)
+    for (std::int64_t v = 0; v < kSumVectors; ++v) parts[v] = Join::join(parts[v], term(widened(x + i + v * kWideLanes)));
   }
-  for (std::int64_t lane = 0; i < n; ++i, ++lane) sums[lane] = Join::join(sums[lane], scalar_term(static_cast<double>(x[i])));
-  for (std::int64_t half = kSums / 2; half >= 1; half /= 2)
-    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] = Join::join(sums[lane], sums[lane + half]);
-  return sums[0];
+  for (std::int64_t v = 0; i < n; ++v, i += kWideLanes) {
+    if (n - i >= kWideLanes) {
+      parts[v] = Join::join(parts[v], term(widened(x + i)));
+      continue;
+    }
+    const auto count = static_cast<std::size_t>(n - i);
+    const V64 last = term(hn::PromoteTo(D64(), lanes::load_first(Narrow(), x + i, count)));
+    parts[v] = Join::join(parts[v], hn::IfThenElse(hn::FirstN(D64(), count), last, start));
+  }
+  for (std::int64_t half = kSumVectors / 2; half >= 1; half /= 2)
+    for (std::int64_t v = 0; v < half; ++v) parts[v] = Join::join(parts[v], parts[v + half]);
+  return fold_lanes<Join>(D64(), parts[0]);
 }
 template <class VectorTerm, class ScalarTerm>
 HWY_INLINE double sum_of(const float* x, std::int64_t n, const VectorTerm& term, const ScalarTerm& scalar_term) {

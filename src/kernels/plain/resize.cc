@@ -109,20 +109,24 @@ class Window {
 /// all rows. The same sums. False, and nothing done, where an output has more taps than are kept.
 bool resize_last_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t rows, std::int64_t in, std::int64_t out,
                       Glances& glances) noexcept {
-  constexpr std::int64_t kMostTaps = 8;
+  constexpr std::int64_t kMostTaps = 32;
   if (node.integer(kCoordinates) == kCrop || in > INT32_MAX) return false;
-  if (const Window first(node, axis, 0, in, out, glances); first.last - first.first >= kMostTaps) return false;
+  // Others may have one tap more than the first.
+  if (const Window first(node, axis, 0, in, out, glances); first.last - first.first + 2 > kMostTaps) return false;
   std::array<std::int32_t, kMostTaps * kSampleLanes> places;
   std::array<double, kMostTaps * kSampleLanes> weights;
   const VectorTable& vectors = vector_table(active_isa());
   for (std::int64_t i = 0; i < out; i += kSampleLanes) {
     const std::int64_t lanes = std::min(kSampleLanes, out - i);
-    places.fill(-1);
-    weights.fill(0.0);
     SampleTaps taps{places.data(), weights.data(), 0};
+    std::int64_t begun = 0;  // taps of all lanes
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const Window window(node, axis, i + lane, in, out, glances);
       const std::int64_t count = std::min(window.last - window.first + 1, kMostTaps);
+      for (; begun < count; ++begun) {
+        std::fill_n(places.begin() + begun * kSampleLanes, kSampleLanes, -1);
+        std::fill_n(weights.begin() + begun * kSampleLanes, kSampleLanes, 0.0);
+      }
       for (std::int64_t t = 0; t < count; ++t) {
         const std::int64_t k = window.first + t;
         if (!window.takes(k)) continue;
@@ -142,6 +146,7 @@ bool resize_last_axis(const PlainNode& node, int axis, const float* from, float*
 void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
                  std::int64_t inner, Glances& glances) noexcept {
   constexpr std::int64_t kTogether = 64, kKnown = 32;
+  const VectorTable& vectors = vector_table(active_isa());
   if (inner == 1 && outer > 1 && resize_last_axis(node, axis, from, to, outer, in, out, glances)) return;
   for (std::int64_t i = 0; i < out; ++i) {
     const Window window(node, axis, i, in, out, glances);
@@ -162,7 +167,7 @@ void resize_axis(const PlainNode& node, int axis, const float* from, float* to, 
           if (!window.takes(k)) continue;
           const double factor = weight(k);
           const float* const row = from + (o * in + std::clamp<std::int64_t>(k, 0, in - 1)) * inner + first;
-          for (std::int64_t j = 0; j < places; ++j) sums[static_cast<std::size_t>(j)] += factor * row[j];
+          vectors.add_multiple(factor, row, sums.data(), places);
         }
         float* const result = to + (o * out + i) * inner + first;
         for (std::int64_t j = 0; j < places; ++j)

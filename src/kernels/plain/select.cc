@@ -209,11 +209,14 @@ PlainRefusal run_crop(const PlainNode& node, const PlainTensor& out, std::byte*)
 }
 
 PlainRefusal run_eye(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
-  const std::int64_t columns = out.shape[1], count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const bool one = i % columns - i / columns == node.integer(1);
-    with_type(out.dtype, [&](auto zero) { out.as<decltype(zero)>()[i] = static_cast<decltype(zero)>(one); });
-  }
+  const std::int64_t rows = out.shape[0], columns = out.shape[1], right = node.integer(1);
+  const std::int64_t first = right < 0 ? (right < -rows ? rows : -right) : 0;
+  with_type(out.dtype, [&](auto zero) {
+    using E = decltype(zero);
+    E* const to = out.as<E>();
+    std::fill_n(to, rows * columns, zero);
+    for (std::int64_t row = first; row < rows && right < columns - row; ++row) to[row * columns + row + right] = static_cast<E>(1);
+  });
   return nullptr;
 }
 

@@ -88,6 +88,12 @@ void add(Term term, const float* x, double* sums, std::int64_t n) noexcept {
   with_term(term, [=](const auto& vector_term, const auto& scalar_term) HWY_ATTR { add_terms(x, sums, n, vector_term, scalar_term); });
 }
 
+void add_multiple(double factor, const float* x, double* sums, std::int64_t n) noexcept {
+  const V64 factors = hn::Set(D64(), factor);
+  add_terms(
+      x, sums, n, [factors](V64 v) HWY_ATTR { return hn::Mul(factors, v); }, [factor](double v) { return factor * v; });
+}
+
 void rescale(const Rescale& by, const float* x, float* out, std::int64_t n) noexcept {
   const V64 mean = hn::Set(D64(), by.mean), scale = hn::Set(D64(), by.scale), factor = hn::Set(D64(), by.factor),
             shift = hn::Set(D64(), by.shift);
@@ -423,8 +429,9 @@ void grid_squares(const GridSquares& grid, const float* x, const float* y, std::
   }
 }
 
-constexpr VectorTable kTable = {sum,           sum_rows,       product, squares,     add,    rescale,       extremes,     keep_extremes,
-                                extreme_place, extreme_places, scan,    best_places, sample, sample_pixels, grid_squares, cut_to_bytes};
+constexpr VectorTable kTable = {sum,      sum_rows,      product,       squares,        add,         rescale,
+                                extremes, keep_extremes, extreme_place, extreme_places, scan,        best_places,
+                                sample,   sample_pixels, grid_squares,  add_multiple,   cut_to_bytes};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain

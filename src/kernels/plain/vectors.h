@@ -112,6 +112,8 @@ struct VectorTable {
   void (*sample_pixels)(const SampleTaps& taps, const float* pixels, float* out, std::int64_t n) noexcept;
   /// The four taps of kSampleLanes outputs at coordinates x and y: places and weights by tap, the rows' taps first.
   void (*grid_squares)(const GridSquares& grid, const float* x, const float* y, std::int32_t* places, double* weights) noexcept;
+  /// sums[i] += factor * x[i], rounded twice
+  void (*add_multiple)(double factor, const float* x, double* sums, std::int64_t n) noexcept;
   /// out[i] = x[i] cut to a whole number of i8 or u8, the nearest there is; of NaN 0.
   void (*cut_to_bytes)(bool with_sign, const float* x, std::byte* out, std::int64_t n) noexcept;
 };

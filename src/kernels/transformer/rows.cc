@@ -62,6 +62,106 @@ void layer_norm(const float* in, const float* scale, const float* shift, float e
   lanes::each_part(n, Normalise{in, scale, shift, out, mean, 1.0f / std::sqrt(variance + epsilon)});
 }
 
+/// Values that fit a run of rows as lanes.
+inline constexpr std::int64_t kFewValues = 15;
+
+/// The sums of each lane over `values` of which `n` are there, in the order of `lane_sum`: value c is its lane c.
+HWY_INLINE V sum_of_values(V (&values)[kFewValues + 1], std::int64_t n) {
+  for (std::int64_t c = n; c <= kFewValues; ++c) values[c] = hn::Zero(D());
+  for (std::int64_t half = (kFewValues + 1) / 2; half >= 1; half /= 2)
+    for (std::int64_t c = 0; c < half; ++c) values[c] = hn::Add(values[c], values[c + half]);
+  return values[0];
+}
+
+void few_values(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n,
+                std::int64_t count) noexcept {
+  const D d;
+  const V values = hn::Set(d, static_cast<float>(n));
+  float tile[kFewValues * kLanes] = {};  // [value][row]
+  for (std::int64_t first = 0; first < count; first += kLanes, in += kLanes * n, out += kLanes * n) {
+    const std::int64_t rows = std::min(kLanes, count - first);
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t c = 0; c < n; ++c) tile[c * kLanes + i] = in[i * n + c];
+    V terms[kFewValues + 1];
+    for (std::int64_t c = 0; c < n; ++c) terms[c] = hn::LoadU(d, tile + c * kLanes);
+    const V mean = hn::Div(sum_of_values(terms, n), values);
+    for (std::int64_t c = 0; c < n; ++c) {
+      const V difference = hn::Sub(hn::LoadU(d, tile + c * kLanes), mean);
+      terms[c] = fn::fused(difference, difference, hn::Zero(d));
+    }
+    const V variance = hn::Div(sum_of_values(terms, n), values);
+    const V factor = hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Add(variance, hn::Set(d, epsilon))));
+    for (std::int64_t c = 0; c < n; ++c) {
+      float* const at = tile + c * kLanes;
+      const V x = hn::Mul(hn::Sub(hn::LoadU(d, at), mean), factor);
+      hn::StoreU(fn::fused(x, hn::Set(d, scale[c]), hn::Set(d, shift[c])), d, at);
+    }
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t c = 0; c < n; ++c) out[i * n + c] = tile[c * kLanes + i];
+  }
+}
+
+/// Two rows of sixteen-lane vectors at once, whose values stay in registers: with such vectors the order of `lane_sum` is one sum, vector after
+/// vector.
+inline constexpr std::int64_t kMostShort = HWY_TARGET == HWY_AVX3 ? 64 : 0;
+
+#if HWY_TARGET == HWY_AVX3
+
+/// kRows rows of n values, more than kVectors - 1 vectors and no more than kVectors.
+template <int kVectors, int kRows>
+HWY_INLINE void short_rows(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n) {
+  const D d;
+  const auto last = hn::FirstN(d, static_cast<std::size_t>(n - (kVectors - 1) * kLanes));
+  const auto count = static_cast<float>(n);
+  const auto load = [&](const float* from, int v) HWY_ATTR {
+    return v + 1 < kVectors ? hn::LoadU(d, from + v * kLanes) : hn::MaskedLoad(last, d, from + v * kLanes);
+  };
+  V x[kRows][kVectors], factor[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    V sum = hn::Zero(d);
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) sum = hn::Add(sum, x[r][v] = load(in + r * n, v));
+    const V mean = hn::Set(d, lanes::sum_in_halves(d, sum) / count);
+    V squares = hn::Zero(d);
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) {
+      x[r][v] = hn::Sub(x[r][v], mean);
+      const V counted = v + 1 < kVectors ? x[r][v] : hn::IfThenElseZero(last, x[r][v]);
+      squares = fn::fused(counted, counted, squares);
+    }
+    factor[r] = hn::Set(d, 1.0f / std::sqrt(lanes::sum_in_halves(d, squares) / count + epsilon));
+  }
+  HWY_UNROLL(4)
+  for (int v = 0; v < kVectors; ++v) {
+    const V scales = load(scale, v), shifts = load(shift, v);
+    for (int r = 0; r < kRows; ++r) {
+      const V y = fn::fused(hn::Mul(x[r][v], factor[r]), scales, shifts);
+      float* const to = out + r * n + v * kLanes;
+      v + 1 < kVectors ? hn::StoreU(y, d, to) : hn::BlendedStore(y, last, d, to);
+    }
+  }
+}
+
+template <int kVectors>
+void all_short_rows(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n,
+                    std::int64_t count) noexcept {
+  std::int64_t row = 0;
+  for (; row + 2 <= count; row += 2) short_rows<kVectors, 2>(in + row * n, scale, shift, epsilon, out + row * n, n);
+  if (row < count) short_rows<kVectors, 1>(in + row * n, scale, shift, epsilon, out + row * n, n);
+}
+
+#endif
+
+void layer_norm_rows(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n,
+                     std::int64_t count) noexcept {
+  if (n <= kFewValues) return few_values(in, scale, shift, epsilon, out, n, count);
+#if HWY_TARGET == HWY_AVX3
+  static constexpr decltype(&layer_norm_rows) kRuns[] = {all_short_rows<1>, all_short_rows<2>, all_short_rows<3>, all_short_rows<4>};
+  if (n <= kMostShort) return kRuns[(n - 1) / kLanes](in, scale, shift, epsilon, out, n, count);
+#endif
+  for (std::int64_t row = 0; row < count; ++row) layer_norm(in + row * n, scale, shift, epsilon, out + row * n, n);
+}
+
 struct Scale {
   float* values;
   float factor;
@@ -127,7 +227,7 @@ void transpose(const float* from, std::int64_t from_pitch, std::int64_t rows, st
   }
 }
 
-constexpr RowTable kTable = {layer_norm, weigh, divide, transpose};
+constexpr RowTable kTable = {layer_norm, layer_norm_rows, weigh, divide, transpose};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::transformer

@@ -10,6 +10,9 @@ namespace sluice::kernels::transformer {
 struct RowTable {
   /// out[i] = (in[i] - mean) / sqrt(variance + epsilon) * scale[i] + shift[i]; `out` may be `in`.
   void (*layer_norm)(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n) noexcept = nullptr;
+  /// As `layer_norm`, of `count` rows that lie behind each other; of a few values, rows are the lanes.
+  void (*layer_norm_rows)(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n,
+                          std::int64_t count) noexcept = nullptr;
   /// Scores to weights, in place: exp(factor * score - greatest). Returns the sum of the weights.
   float (*weigh)(float factor, float* scores, std::int64_t n) noexcept = nullptr;
   /// values[i] /= divisor

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "sluice/kernels/registry.h"
+#include "src/kernels/elementwise/row_walks.h"
 #include "src/kernels/families.h"
 #include "src/kernels/reference/table.h"
 #include "src/kernels/reference/walk.h"
@@ -16,10 +17,13 @@ void layer_norm_step(const KernelCall& call, const transformer::RowTable& rows) 
   const float epsilon = call.parameters<operators::LayerNormParameters>().epsilon;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
-  const RowView& out = call.outputs[0].view;
+  const RowView &in = call.inputs[0].view, &out = call.outputs[0].view;
+  if (elementwise::closed_rows(in) && elementwise::closed_rows(out))
+    return elementwise::for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t count) {
+      rows.layer_norm_rows(in.at<const float>(row), scale, shift, epsilon, out.at<float>(row), out.channels, count * out.pixels);
+    });
   reference::for_pixels(call, [&](std::int64_t row, std::int64_t pixel) {
-    rows.layer_norm(reference::same_pixel<float>(call.inputs[0].view, out, row, pixel), scale, shift, epsilon, out.at<float>(row, pixel),
-                    out.channels);
+    rows.layer_norm(reference::same_pixel<float>(in, out, row, pixel), scale, shift, epsilon, out.at<float>(row, pixel), out.channels);
   });
 }
 
