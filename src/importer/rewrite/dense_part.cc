@@ -33,6 +33,15 @@ Value value_like(const Value& value, const std::string& name, const Shape& physi
   return made;
 }
 
+DraftNode made_again(Draft& draft, const DraftNode& node, const std::string& suffix) {
+  DraftNode again = node;
+  again.name += suffix;
+  Value value = draft.value(node.output);
+  value.name += suffix;
+  again.output = draft.add_value(std::move(value));
+  return again;
+}
+
 bool has_parts(const DraftNode& node) {
   return node.op == model::OpKind::kDense && node.numeric != model::NumericClass::kInt8 && !node.epilogue.has_residual && node.panels &&
          node.panels->run_order.empty() && node.inputs.size() == 1;

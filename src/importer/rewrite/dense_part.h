@@ -1,4 +1,4 @@
-// What the passes on encoders share: values that the caller sees, values like others, dense layers of some of another's columns.
+// What the passes on encoders share: values that the caller sees, values like others, nodes made again, dense layers of some of another's columns.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ std::vector<bool> seen_by_caller(const Draft& draft);
 
 /// A value of the same type, of that shape.
 Value value_like(const Value& value, const std::string& name, const Shape& physical_shape);
+/// The same node with a name and an output of its own, which end in `suffix`.
+DraftNode made_again(Draft& draft, const DraftNode& node, const std::string& suffix);
 
 /// Is it a dense layer of floats whose columns can be weights of their own? Whatever follows its sums is by column.
 bool has_parts(const DraftNode& node);

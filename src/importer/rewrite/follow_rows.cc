@@ -33,10 +33,10 @@ class Lift {
     for (DraftNode& node : nodes) {
       shorten(node);
       if (auto shape = shape_before(node)) lift(node, *shape);
-      if (node.op == OpKind::kReshape && !draft_.value(node.inputs[0]).constant) rephysical_shape_of(node.output) = draft_.nodes.size();
+      if (node.op == OpKind::kReshape && !draft_.value(node.inputs[0]).constant) reshape_of(node.output) = draft_.nodes.size();
       draft_.nodes.push_back(std::move(node));
       if (after_.op == OpKind::kReshape && after_.output.valid()) {
-        rephysical_shape_of(after_.output) = draft_.nodes.size();
+        reshape_of(after_.output) = draft_.nodes.size();
         draft_.nodes.push_back(std::exchange(after_, {}));
       }
     }
@@ -45,12 +45,12 @@ class Lift {
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  std::size_t& rephysical_shape_of(ValueId value) {
+  std::size_t& reshape_of(ValueId value) {
     if (reshape_.size() < draft_.values.size()) reshape_.resize(draft_.values.size(), kNone);
     return reshape_[value.index()];
   }
   const DraftNode* reshape_before(ValueId value) {
-    const std::size_t at = rephysical_shape_of(value);
+    const std::size_t at = reshape_of(value);
     return at == kNone ? nullptr : &draft_.nodes[at];
   }
 
@@ -86,7 +86,7 @@ class Lift {
       const Value& given = draft_.value(node.inputs[i]);
       draft_.nodes.push_back(
           reshape_to(given.name + ":lifted", node.inputs[i], draft_.add_value(value_like(given, given.name + ":lifted", shape))));
-      rephysical_shape_of(draft_.nodes.back().output) = draft_.nodes.size() - 1;
+      reshape_of(draft_.nodes.back().output) = draft_.nodes.size() - 1;
       node.inputs[i] = draft_.nodes.back().output;
     }
     const ValueId lifted = draft_.add_value(value_like(out, out.name + ":lifted", shape));
@@ -182,12 +182,7 @@ class Split {
     const DraftNode first = *norm;
     for (auto& [output, waiting] : waiting_) {
       if (waiting.nodes.size() != 1 || waiting.nodes[0].inputs[0] != first.output) continue;
-      DraftNode again = first;
-      again.name += ":queries";
-      const Value& of_first = draft_.value(first.output);
-      Value made = of_first;
-      made.name = of_first.name + ":queries";
-      again.output = draft_.add_value(std::move(made));
+      DraftNode again = made_again(draft_, first, ":queries");
       waiting.nodes[0].inputs[0] = again.output;
       waiting.nodes.insert(waiting.nodes.begin(), std::move(again));
     }

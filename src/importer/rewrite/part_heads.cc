@@ -138,17 +138,9 @@ class Grouping {
   ValueId norm_again(const DraftNode& norm, std::map<ValueId, ValueId>& made) {
     const auto [known, is_new] = made.try_emplace(norm.output, norm.output);
     if (!is_new) return known->second;
-    DraftNode again = norm;
-    if (const int times = times_made_[norm.output]++; times > 0) {
-      const std::string suffix = ":" + std::to_string(times);
-      again.name += suffix;
-      Value value = draft_.value(norm.output);
-      value.name += suffix;
-      again.output = draft_.add_value(std::move(value));
-      known->second = again.output;
-    }
-    draft_.nodes.push_back(std::move(again));
-    return known->second;
+    const int times = times_made_[norm.output]++;
+    draft_.nodes.push_back(times == 0 ? norm : made_again(draft_, norm, ":" + std::to_string(times)));
+    return known->second = draft_.nodes.back().output;
   }
 
   Draft& draft_;

@@ -22,10 +22,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace fn = kernels::HWY_NAMESPACE::functions;
 namespace lanes = kernels::HWY_NAMESPACE::lanes;
 
-/// Vectors of sixteen lanes: with them the order of `lane_sum` is one sum, vector after vector.
-inline constexpr std::int64_t kMostVectors = HWY_TARGET == HWY_AVX3 ? 4 : 0;
-
 #if HWY_TARGET == HWY_AVX3
+
+/// Of sixteen lanes: with them the order of `lane_sum` is one sum, vector after vector.
+inline constexpr std::int64_t kMostVectors = 4;
 
 using Sixteen = hn::FixedTag<float, 16>;
 

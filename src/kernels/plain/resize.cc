@@ -146,8 +146,8 @@ bool resize_last_axis(const PlainNode& node, int axis, const float* from, float*
 void resize_axis(const PlainNode& node, int axis, const float* from, float* to, std::int64_t outer, std::int64_t in, std::int64_t out,
                  std::int64_t inner, Glances& glances) noexcept {
   constexpr std::int64_t kTogether = 64, kKnown = 32;
-  const VectorTable& vectors = vector_table(active_isa());
   if (inner == 1 && outer > 1 && resize_last_axis(node, axis, from, to, outer, in, out, glances)) return;
+  const VectorTable& vectors = vector_table(active_isa());
   for (std::int64_t i = 0; i < out; ++i) {
     const Window window(node, axis, i, in, out, glances);
     const bool outside = window.outside();

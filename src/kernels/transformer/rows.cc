@@ -101,11 +101,11 @@ void few_values(const float* in, const float* scale, const float* shift, float e
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+
 /// Two rows of sixteen-lane vectors at once, whose values stay in registers: with such vectors the order of `lane_sum` is one sum, vector after
 /// vector.
-inline constexpr std::int64_t kMostShort = HWY_TARGET == HWY_AVX3 ? 64 : 0;
-
-#if HWY_TARGET == HWY_AVX3
+inline constexpr std::int64_t kMostShort = 64;
 
 /// kRows rows of n values, more than kVectors - 1 vectors and no more than kVectors.
 template <int kVectors, int kRows>
