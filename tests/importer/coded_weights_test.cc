@@ -193,7 +193,8 @@ TEST_CASE("what is coded follows from what was asked for") {
   CHECK(coded({}) == 0);
   CHECK(coded({.code = importer::Coding::kFast}) == 4);
   CHECK(coded({.code = importer::Coding::kAuto, .disk_bytes_per_second = 100e6}) == 4);
-  CHECK(coded({.code = importer::Coding::kAuto, .disk_bytes_per_second = 20e9}) == 0);  // faster than any core decodes
+  CHECK(coded({.code = importer::Coding::kAuto, .disk_bytes_per_second = 3.5e9}) == 4);
+  CHECK(coded({.code = importer::Coding::kAuto, .disk_bytes_per_second = 4.5e9}) == 0);  // faster than a core judges and decodes
 }
 
 TEST_CASE("the same net gives the same coded file") {

@@ -67,6 +67,20 @@ TEST_CASE("the paper's rule leaves room for the tables of its plans") {
   }
 }
 
+TEST_CASE("of shares of the spare memory that promise the same, the one that leaves loads room is drafted first") {
+  NetBuilder net("dense");  // nothing of it is kept transformed
+  TensorId x = net.input({256, 1024});
+  for (int layer = 0; layer < 12; ++layer) x = net.dense(x, 1024);
+  net.output(x);
+  Fixture f(net.finish());
+  f.profile.read_bytes_per_second = 1e12;  // computing alone decides
+  const Least least = least_candidate(f.problem, Policy::kSluice);
+  Search search{f.problem, least.bytes() + (16u << 20)};
+  StreamDrafts drafts(f.problem, detail::ground_of(f.problem, least), search);
+  drafts.judge_mixes();
+  CHECK(drafts.best_mix().twentieths == 14);
+}
+
 TEST_CASE("workspaces lie where their slices were cut for, and blocks where they lie in every draft") {
   Fixture f(resnet50());
   const Least least = least_candidate(f.problem, Policy::kSluice);

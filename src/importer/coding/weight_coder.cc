@@ -12,6 +12,8 @@ constexpr double kAutoGain = 0.97;       // of time, so that what a prediction g
 constexpr std::size_t kTableBytes = 32;  // of a table in the header, beside its frequencies
 // Of one core with vectors: below what sluice-bench-coding measures with AVX2 and AVX-512 on Zen 5 (1.5e9).
 constexpr double kSymbolsPerSecond = 1.35e9;
+constexpr double kVerifiedBytesPerSecond =
+    15e9;  // the checksum of what was stored: of memory, since a piece that has arrived is in no cache
 
 }  // namespace
 
@@ -60,7 +62,8 @@ bool WeightCoder::pays(model::CodePlane plane, double stored) const noexcept {
   if (stored >= kSmallGain * raw_bytes_) return false;
   if (coding_ == Coding::kFast) return stored <= kFastGain * raw_bytes_;
   if (coding_ != Coding::kAuto) return true;
-  const double decoding = raw_bytes_ / static_cast<double>(model::value_bytes_of(plane)) / kSymbolsPerSecond;
+  const double decoding =
+      raw_bytes_ / static_cast<double>(model::value_bytes_of(plane)) / kSymbolsPerSecond + stored / kVerifiedBytesPerSecond;
   return std::max(stored / disk_bytes_per_second_, decoding) <= kAutoGain * raw_bytes_ / disk_bytes_per_second_;
 }
 

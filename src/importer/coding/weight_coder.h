@@ -1,7 +1,8 @@
 // Decides which weights of a model are coded, and codes them for the writer (model/model_writer.h).
 //
-// A weight of b bytes that shrinks to s is read in b / disk, or coded in max(s / disk, symbols / decoder), since a stretch is decoded while
-// the next ones are read: where the disk is fast, coding integers, a symbol a byte, would only cost. `kAuto` compares the two.
+// A weight of b bytes that shrinks to s is read in b / disk, or coded in max(s / disk, s / checksums + symbols / decoder), since a stretch is
+// judged and decoded while the next ones are read: where the disk is fast, coding integers, a symbol a byte, would only cost. `kAuto`
+// compares the two.
 //
 // Floats of few bits, such as whole numbers times a scale, are zeros in their lower bytes: coded byte by byte they are smaller than with those
 // copied, and slower to decode. `kSmall` takes that where it is smaller.

@@ -103,8 +103,8 @@ struct LoadSeconds {
   double decode = 0;  // of what comes last
 };
 
-/// The loader decodes a piece while the next ones are read, so that the slower of both sets the pace, and the last piece is left to decode
-/// when it has arrived. With one read in flight nothing is read meanwhile. `reading`: what reading alone takes.
+/// The loader judges and decodes a piece while the next ones are read, so that the slower of both sets the pace, and the last piece is left to
+/// decode when it has arrived. With one read in flight nothing is read meanwhile. `reading`: what reading alone takes.
 inline LoadSeconds load_seconds(const profiler::DeviceProfile& profile, const Payload& payload, double reading) noexcept {
   const double verifying = decode_seconds(profile, payload.read_bytes());
   const bool encrypted = has_form(payload.form, model::StretchForm::kEncrypted);
@@ -112,6 +112,7 @@ inline LoadSeconds load_seconds(const profiler::DeviceProfile& profile, const Pa
   double decoding = static_cast<double>(payload.symbols) / decoded_per_second(profile);
   if (encrypted) decoding += static_cast<double>(payload.read_bytes()) / profile.decrypt_bytes_per_second;
   if (profile.reads_in_flight <= 1) return {reading + decoding, verifying};
+  if (!encrypted) decoding += static_cast<double>(payload.read_bytes()) / profile.verify_bytes_per_second;
   const double last = std::min(1.0, static_cast<double>(profile.read_piece_bytes) / static_cast<double>(payload.read_bytes()));
   return {std::max(reading, decoding * (1 - last)), verifying + decoding * last};
 }
