@@ -38,8 +38,10 @@ ValueId rows_of(NodeContext& c, std::size_t table, ValueId ids) {
   return add_embedding(c, Constant(*known), c.draft().value(values).name, ids);
 }
 
+}  // namespace
+
 /// word ids, segment ids, word table, position table, segment table, gamma, beta, mask, position ids.
-void embed_layer_norm(NodeContext& c) {
+void lower_embed_layer_norm(NodeContext& c) {
   ValueId sum = rows_of(c, 2, c.input(0));
   const Shape ids = c.input_shape(0);
   if (c.has_input(8)) {
@@ -60,6 +62,8 @@ void embed_layer_norm(NodeContext& c) {
     return c.set_output(1, c.add_constant(broadcast(make_constant(Shape{}, std::span(&zero, 1), DType::kI32), Shape{ids[0]})));
   c.set_output(1, add_plain(c, "ReduceSum", {c.input(7)}, {{1}, {0}, {0}}));
 }
+
+namespace {
 
 void fast_gelu(NodeContext& c) { c.set_output(0, add_plain(c, "GeluTanh", {c.add_sum(c.float_input(0), c.optional_input(1))})); }
 void bias_gelu(NodeContext& c) { c.set_output(0, c.add_unary(c.add_sum(c.float_input(0), c.optional_input(1)), {Function::kGelu})); }
@@ -139,7 +143,7 @@ constexpr OperatorEntry kOperators[] = {
     {"com.microsoft::DequantizeLinear", lower_contrib_linear},
     {"com.microsoft::DynamicQuantizeLSTM", lower_dynamic_quantize_lstm},
     {"com.microsoft::DynamicQuantizeMatMul", lower_dynamic_quantize_matmul},
-    {"com.microsoft::EmbedLayerNormalization", embed_layer_norm},
+    {"com.microsoft::EmbedLayerNormalization", lower_embed_layer_norm},
     {"com.microsoft::FastGelu", fast_gelu},
     {"com.microsoft::FusedConv", fused_conv},
     {"com.microsoft::FusedGemm", fused_gemm},
@@ -150,13 +154,17 @@ constexpr OperatorEntry kOperators[] = {
     {"com.microsoft::MatMulIntegerToFloat", lower_matmul_integer_to_float},
     {"com.microsoft::MatMulNBits", lower_matmul_n_bits},
     {"com.microsoft::MultiHeadAttention", lower_multi_head_attention},
+    {"com.microsoft::QAttention", lower_qattention},
+    {"com.microsoft::QEmbedLayerNormalization", lower_qembed_layer_norm},
     {"com.microsoft::QGemm", lower_qgemm},
     {"com.microsoft::QLinearAdd", lower_qlinear_add},
     {"com.microsoft::QLinearAveragePool", lower_qlinear_average_pool},
     {"com.microsoft::QLinearConcat", lower_qlinear_concat},
     {"com.microsoft::QLinearGlobalAveragePool", lower_qlinear_global_average_pool},
+    {"com.microsoft::QLinearConv", lower_contrib_qlinear_conv},
     {"com.microsoft::QLinearLeakyRelu", lower_qlinear_leaky_relu},
     {"com.microsoft::QLinearMul", lower_qlinear_mul},
+    {"com.microsoft::QLinearReduceMean", lower_qlinear_reduce_mean},
     {"com.microsoft::QLinearSigmoid", lower_qlinear_sigmoid},
     {"com.microsoft::QLinearSoftmax", lower_qlinear_softmax},
     {"com.microsoft::QLinearWhere", lower_qlinear_where},

@@ -34,25 +34,46 @@ void set_attention(NodeContext& c, const std::vector<ValueId>& inputs, const Att
     if (c.wants_output(keys + part)) c.set_output(keys + part, add_plain(c, "Attention", inputs, arguments, static_cast<int>(part) + 1));
 }
 
+Constant whole_numbers(const Shape& shape, const std::vector<std::int64_t>& values, DType dtype) {
+  return make_constant(shape, std::span<const std::int64_t>(values), dtype);
+}
+
+/// 0, 1, ... for each key, [1, 1, 1, keys].
+ValueId places_of_keys(NodeContext& c, std::int64_t keys, DType dtype) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t t = 0; t < keys; ++t) places.push_back(t);
+  return c.add_constant(whole_numbers(Shape{1, 1, 1, keys}, places, dtype));
+}
+
+/// The keys before the end of each batch, and from its begin on where the begins stand behind the ends.
+ValueId keys_between(NodeContext& c, ValueId ends, std::int64_t batches, std::int64_t keys) {
+  const std::int64_t count = c.shape(ends)[0];
+  if (count != batches && count != 2 * batches)
+    c.malformed("a mask with one axis states the end of each batch, or the ends and the begins");
+  const ValueId places = places_of_keys(c, keys, c.draft().value(ends).dtype);
+  const Shape column{batches, 1, 1, 1};
+  const ValueId before = add_plain(c, "Less", {places, c.add_reshape(c.add_range(ends, 0, 0, batches), column)});
+  if (count == batches) return before;
+  return add_plain(c, "And",
+                   {before, add_plain(c, "GreaterOrEqual", {places, c.add_reshape(c.add_range(ends, 0, batches, batches), column)})});
+}
+
 /// The keys that may be looked at, as the plain Attention wants them: [batch, 1, 1, keys] or [batch, 1, rows, keys].
-ValueId attention_mask(NodeContext& c, ValueId mask) {
+ValueId attention_mask(NodeContext& c, ValueId mask, std::int64_t batches, std::int64_t keys) {
   constexpr std::int64_t kBool = 9;
   const Shape shape = c.shape(mask);
+  if (shape.rank() == 1) return keys_between(c, mask, batches, keys);
   const ValueId truth = add_plain(c, "Cast", {mask}, {{kBool}});
   if (shape.rank() == 2) return c.add_reshape(truth, Shape{shape[0], 1, 1, shape[1]});
   if (shape.rank() == 3) return c.add_reshape(truth, Shape{shape[0], 1, shape[1], shape[2]});
-  c.refuse("a mask of shape " + shape.to_string() + "; supported are [batch, keys] and [batch, rows, keys]");
+  c.refuse("a mask of shape " + shape.to_string() + "; supported are [batch], [2 * batch], [batch, keys] and [batch, rows, keys]");
 }
 
 /// A mask of keys and what is added to scores: one of them, as the plain Attention takes it.
-ValueId mask_or_bias(NodeContext& c, std::size_t mask, std::size_t bias) {
+ValueId mask_or_bias(NodeContext& c, std::size_t mask, std::size_t bias, std::int64_t batches, std::int64_t keys) {
   if (!c.has_input(mask)) return c.has_input(bias) ? c.float_input(bias) : ValueId();
   if (c.has_input(bias)) c.refuse("a mask and an attention bias together");
-  return attention_mask(c, c.input(mask));
-}
-
-Constant whole_numbers(const Shape& shape, const std::vector<std::int64_t>& values, DType dtype) {
-  return make_constant(shape, std::span<const std::int64_t>(values), dtype);
+  return attention_mask(c, c.input(mask), batches, keys);
 }
 
 /// first + 0, 1, ... for each batch: [batches, rows], of the type of `first` [batches] or of one element.
@@ -71,15 +92,16 @@ ValueId rotated(NodeContext& c, ValueId x, ValueId cosines, ValueId sines, Value
   return add_plain(c, "RotaryEmbedding", {x, cosines, sines, positions}, {{interleaved ? 1 : 0}, {heads}, {turned}});
 }
 
-}  // namespace
+/// Where a node has what belongs to an attention.
+struct AttentionInputs {
+  std::size_t mask, past, bias;
+};
 
-/// input, weights [in, 3 * hidden], bias, mask, past [2, batch, heads, rows, size], attention bias.
-void lower_contrib_attention(NodeContext& c) {
+/// Attention of queries, keys and values that lie side by side: [batch, rows, all features].
+void set_attention_of(NodeContext& c, ValueId qkv, const AttentionInputs& at) {
   const std::int64_t heads = c.integer("num_heads", 0);
-  const Shape in = c.input_shape(0);
-  if (heads < 1 || in.rank() != 3) c.malformed("attribute num_heads or the input's shape makes no sense");
+  if (heads < 1 || c.shape(qkv).rank() != 3) c.malformed("attribute num_heads or the input's shape makes no sense");
   if (c.integer("do_rotary", 0) != 0) c.refuse("do_rotary = 1");
-  const ValueId qkv = c.add_sum(add_product(c, c.float_input(0), c.float_input(1)), c.optional_input(2));
   std::vector<std::int64_t> sizes = c.integers("qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, c.shape(qkv).back() / 3);
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != c.shape(qkv).back())
@@ -87,17 +109,37 @@ void lower_contrib_attention(NodeContext& c) {
   const ValueId q = c.add_range(qkv, 2, 0, sizes[0]), k = c.add_range(qkv, 2, sizes[0], sizes[1]),
                 v = c.add_range(qkv, 2, sizes[0] + sizes[1], sizes[2]);
   ValueId past_key, past_value;
-  if (c.has_input(4) && c.input_shape(4).element_count() > 0) {
-    past_key = c.add_row(c.input(4), 0, 0);
-    past_value = c.add_row(c.input(4), 0, 1);
+  std::int64_t keys = c.shape(qkv)[1];
+  if (c.has_input(at.past) && c.input_shape(at.past).element_count() > 0) {
+    past_key = c.add_row(c.input(at.past), 0, 0);
+    past_value = c.add_row(c.input(at.past), 0, 1);
+    keys += c.shape(past_key)[2];
   }
-  const ValueId mask = mask_or_bias(c, 3, 5);
+  const ValueId mask = mask_or_bias(c, at.mask, at.bias, c.shape(qkv)[0], keys);
   const std::vector<std::vector<std::int64_t>> arguments = {
       {c.integer("unidirectional", 0)}, {heads}, {heads}, {0}, stated_scale(c), {real_bits(0)}, {0}};
   const std::vector<ValueId> inputs = {q, k, v, mask, past_key, past_value};
   c.set_output(0, add_plain(c, "Attention", inputs, arguments));
   if (!c.wants_output(1)) return;
   c.set_output(1, c.add_stack({add_plain(c, "Attention", inputs, arguments, 1), add_plain(c, "Attention", inputs, arguments, 2)}, 0));
+}
+
+}  // namespace
+
+/// input, weights [in, 3 * hidden], bias, mask, past [2, batch, heads, rows, size], attention bias.
+void lower_contrib_attention(NodeContext& c) {
+  const ValueId qkv = c.add_sum(add_product(c, c.float_input(0), c.float_input(1)), c.optional_input(2));
+  set_attention_of(c, qkv, {.mask = 3, .past = 4, .bias = 5});
+}
+
+/// input and weights of bytes, bias, their scales, mask, their zero points, past.
+void lower_qattention(NodeContext& c) {
+  constexpr std::size_t kNone = 9;  // behind its last input
+  const auto optional = [&](std::size_t at) { return c.has_input(at) ? c.input(at) : ValueId(); };
+  NodeContext inner(c.draft(), c.node(), c.opset(), {c.input(0), c.input(1), c.input(3), c.input(4), optional(6), optional(7), optional(2)},
+                    c.name() + "/projection");
+  lower_matmul_integer_to_float(inner);
+  set_attention_of(c, inner.outputs()[0], {.mask = 5, .past = 8, .bias = kNone});
 }
 
 /// query, key, value [batch, rows, heads * size], bias of all three, mask of keys, what is added to scores, past key, past value.
@@ -118,7 +160,9 @@ void lower_multi_head_attention(NodeContext& c) {
       first += features;
     }
   }
-  parts.push_back(mask_or_bias(c, 4, 5));
+  const std::int64_t past = c.has_input(6) ? c.input_shape(6)[c.input_shape(6).rank() - 2] : 0;
+  const Shape keys = c.shape(parts[1]);
+  parts.push_back(mask_or_bias(c, 4, 5, c.shape(parts[0])[0], past + keys[keys.rank() - 2]));
   parts.push_back(filled_input(c, 6));
   parts.push_back(filled_input(c, 7));
   set_attention(c, parts, {.causal = c.integer("unidirectional", 0) != 0, .heads = heads, .key_heads = heads}, 1);

@@ -5,6 +5,7 @@
 #include "src/importer/allowance.h"
 #include "src/importer/lower_plain.h"
 #include "src/importer/quantised.h"
+#include "src/importer/rewrite/perm.h"
 
 namespace sluice::importer {
 namespace {
@@ -94,12 +95,25 @@ void lower_gather_block_quantized(NodeContext& c) {
 
 namespace {
 
+/// An image whose channels come last, as one whose channels come second, and back.
+ValueId channels_second(NodeContext& c, ValueId x) {
+  Perm perm = kIdentityPerm;
+  const int rank = c.shape(x).rank();
+  if (rank < 2) c.malformed("an input without channels");
+  for (int axis = 2; axis < rank; ++axis) perm[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis - 1);
+  perm[1] = static_cast<std::int8_t>(rank - 1);
+  return c.add_transpose(x, perm);
+}
+ValueId channels_last_of(NodeContext& c, ValueId x) { return c.add_transpose(x, channels_last(c.shape(x).rank())); }
+
 /// x, its scale and zero point, the result's: what `lower` makes of the floats, as bytes.
 void between_bytes(NodeContext& c, LowerFunction lower, int opset) {
-  if (c.integer("channels_last", 0) != 0) c.refuse("channels_last = 1");
-  NodeContext inner(c.draft(), c.node(), opset, {real_input(c, 0)}, c.name() + "/real");
+  const bool last = c.integer("channels_last", 0) != 0;
+  const ValueId x = real_input(c, 0);
+  NodeContext inner(c.draft(), c.node(), opset, {last ? channels_second(c, x) : x}, c.name() + "/real");
   lower(inner);
-  set_quantised(c, inner.outputs()[0], 3);
+  const ValueId y = inner.outputs()[0];
+  set_quantised(c, last ? channels_last_of(c, y) : y, 3);
 }
 
 }  // namespace
@@ -114,6 +128,42 @@ void lower_qlinear_average_pool(NodeContext& c) { between_bytes(c, lower_average
 void lower_qlinear_global_average_pool(NodeContext& c) { between_bytes(c, lower_global_average_pool, c.opset()); }
 /// Its attribute `opset` is that of the Softmax it was.
 void lower_qlinear_softmax(NodeContext& c) { between_bytes(c, lower_softmax, static_cast<int>(c.integer("opset", c.opset()))); }
+
+/// Its axes are an attribute, as ONNX's were up to opset 17.
+void lower_qlinear_reduce_mean(NodeContext& c) { between_bytes(c, lower_reduce_mean, std::min(c.opset(), 17)); }
+
+/// ONNX's, and with `channels_last` that of an image whose channels come last, by a weight as ONNX has it.
+void lower_contrib_qlinear_conv(NodeContext& c) {
+  if (c.integer("channels_last", 0) == 0) return lower_qlinear_conv(c);
+  std::vector<ValueId> inputs{channels_second(c, c.input(0))};
+  for (std::size_t at = 1; at < c.input_count(); ++at) inputs.push_back(c.has_input(at) ? c.input(at) : ValueId());
+  NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/channels_second");
+  lower_qlinear_conv(inner);
+  c.set_output(0, channels_last_of(c, inner.outputs()[0]));
+}
+
+/// word ids, segment ids, then word table, position table, segment table, gamma, beta of bytes, mask, the five's scales, their zero points.
+void lower_qembed_layer_norm(NodeContext& c) {
+  constexpr std::size_t kFirst = 2, kMask = 7, kScales = 8, kZeros = 13;
+  std::vector<ValueId> inputs{c.input(0), c.has_input(1) ? c.input(1) : ValueId()};
+  for (std::size_t i = 0; kFirst + i < kMask; ++i) {
+    if (!c.has_input(kFirst + i)) {
+      inputs.push_back(ValueId());
+      continue;
+    }
+    const Constant &q = c.require_constant(kFirst + i, "a table"), &scale = c.require_constant(kScales + i, "a scale");
+    std::vector<float> zeros(1, 0.0f);
+    if (c.has_input(kZeros + i)) zeros = all_floats(c.require_constant(kZeros + i, "a zero point"));
+    if ((q.dtype != DType::kU8 && q.dtype != DType::kI8) || scale.elements() != 1 || zeros.size() != 1)
+      c.malformed("a table of bytes has one scale and one zero point");
+    inputs.push_back(c.add_constant(dequantised(q, all_floats(scale), std::move(zeros), {.inner = 1, .extent = 1})));
+  }
+  inputs.push_back(c.has_input(kMask) ? c.input(kMask) : ValueId());
+  NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/real");
+  lower_embed_layer_norm(inner);
+  for (std::size_t o = 0; o < c.output_count(); ++o)
+    if (c.wants_output(o)) c.set_output(o, inner.outputs()[o]);
+}
 
 /// The result's scale and zero point, then each part with its own.
 void lower_qlinear_concat(NodeContext& c) {

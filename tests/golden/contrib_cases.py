@@ -187,6 +187,56 @@ def bytes_between(make):
         c.input("a", whole(np.uint8, 2, 1, 4)), c.input("b", whole(np.uint8, 3, 4))
         c.node(op, ["a"] + scale_and_zero(c, "a", 0.027, 117) + ["b"] + scale_and_zero(c, "b", 0.013, 90) + scale_and_zero(c, "y", 0.041, 100),
                ["y"]).write({"y": "uint8"})
+    for op, attributes in (("QLinearGlobalAveragePool", {}), ("QLinearAveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]})):
+        c = make(f"qlinear_{op[7:].lower()}_last")
+        c.input("x", whole(np.uint8, 1, 4, 6, 3))
+        c.node(op, ["x"] + scale_and_zero(c, "x", 0.027, 117) + scale_and_zero(c, "y", 0.031, 100), ["y"], channels_last=1, **attributes)
+        c.write({"y": "uint8"})
+    for last in (0, 1):
+        c = make(f"qlinear_conv_{last}")
+        c.input("x", whole(np.uint8, 1, 5, 6, 8) if last else whole(np.uint8, 1, 8, 5, 6))
+        c.node("QLinearConv", ["x"] + scale_and_zero(c, "x", 0.027, 117) + [c.const("w", whole(np.int8, 4, 8, 3, 3)), c.const("ws", np.float32(0.01)),
+               c.const("wz", np.int8(0))] + scale_and_zero(c, "y", 0.2, 100) + [c.const("b", rng.integers(-900, 900, 4, dtype=np.int32))], ["y"],
+               channels_last=last, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 1]).write({"y": "uint8"})
+
+
+def embedded(make):
+    def table(name, *shape):
+        return c.const(name, whole(np.uint8, *shape))
+
+    for mask in (False, True):
+        c = make(f"qembed_layer_normalization_{'mask' if mask else 'all'}")
+        c.input("i", np.array([[3, 0, 9], [7, 7, 2]], np.int32)), c.input("g", np.array([[0, 1, 1], [0, 0, 0]], np.int32))
+        if mask:
+            c.input("m", np.array([[1, 1, 1], [1, 1, 0]], np.int32))
+        names = ("w", "p", "t", "ga", "be")
+        inputs = ["i", "g"] + [table(n, *s) for n, s in zip(names, ((10, 16), (6, 16), (2, 16), (16,), (16,)))] + ["m" if mask else ""]
+        inputs += [c.const(n + "_scale", np.float32(s)) for n, s in zip(names, (0.01, 0.02, 0.015, 0.008, 0.005))]
+        inputs += [c.const(n + "_zero", np.uint8(z)) for n, z in zip(names, (120, 128, 131, 9, 127))]
+        c.node("QEmbedLayerNormalization", inputs, ["y", "n"], epsilon=1e-5).write({"y": "float32", "n": "int32"} if mask else {"y": "float32"})
+
+
+def quantised_attentions(make):
+    batch, rows, heads, size = 2, 5, 4, 8
+    hidden = heads * size
+    for weights in (np.uint8, np.int8):
+        for mask in (None, np.array([3, 5], np.int32), np.array([4, 5, 1, 0], np.int32), np.array([[1, 1, 0, 1, 0], [1, 1, 1, 1, 1]], np.int32)):
+            c = make(f"qattention_{np.dtype(weights).name}_{'all' if mask is None else mask.size}")
+            c.input("x", whole(np.uint8, batch, rows, hidden))
+            inputs = ["x", c.const("w", whole(weights, hidden, 3 * hidden)), c.const("b", floats(3 * hidden)), c.const("xs", np.float32(0.02)),
+                      c.const("ws", np.float32(0.01)), "" if mask is None else c.input("m", mask), c.const("xz", np.uint8(121)),
+                      c.const("wz", weights(131 if weights is np.uint8 else 0))]
+            c.node("QAttention", inputs, ["y"], num_heads=heads).write({"y": "float32"})
+    c = make("qattention_columns")
+    c.input("x", whole(np.uint8, batch, rows, hidden))
+    inputs = ["x", c.const("w", whole(np.int8, hidden, 3 * hidden)), c.const("b", floats(3 * hidden)), c.const("xs", np.float32(0.02)),
+              c.const("ws", scales(3 * hidden)), "", c.const("xz", np.uint8(121)), c.const("wz", np.zeros(3 * hidden, np.int8))]
+    c.node("QAttention", inputs, ["y"], num_heads=heads, unidirectional=1).write({"y": "float32"})
+    for mask in (np.array([3, 5], np.int32), np.array([4, 5, 1, 0], np.int32)):
+        c = make(f"attention_ends_{mask.size}")
+        c.input("x", floats(batch, rows, hidden)), c.input("m", mask)
+        c.node("Attention", ["x", c.const("w", floats(hidden, 3 * hidden, scale=0.2)), c.const("b", floats(3 * hidden)), "m"], ["y"], num_heads=heads)
+        c.write({"y": "float32"})
 
 
 def fused(make):
@@ -265,7 +315,7 @@ def make(root):
     def case(name):
         return Case(root, "test_" + name)
     # DynamicQuantizeLSTM is not among them: ONNX Runtime rounds the inputs of each step to 8 bits, Sluice does not.
-    for family in (dequantised_weights, few_bits, whole_products, bytes_between, fused, attentions):
+    for family in (dequantised_weights, few_bits, whole_products, bytes_between, embedded, quantised_attentions, fused, attentions):
         family(case)
 
 

@@ -2,6 +2,7 @@
 // Runtime says of them is asked by scripts/contrib-cases.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <span>
 
 #include "sluice/engine/engine.h"
 #include "sluice/importer/importer.h"
@@ -132,6 +133,103 @@ TEST_CASE("operators between bytes") {
   made_of.node("DequantizeLinear", {"x", "xs", "xz"}, {"a"}).node("DequantizeLinear", {"x", "ys", "yz"}, {"b"});
   made_of.node("Concat", {"a", "b"}, {"c"}, {attribute("axis", std::int64_t{1})}).node("QuantizeLinear", {"c", "ys", "yz"}, {"bytes"});
   check_same(as_real(contrib), as_real(made_of));
+}
+
+TEST_CASE("means, pools and convolutions of bytes, channels second and last") {
+  const auto image = [](bool last) {
+    OnnxBuilder b;
+    b.input("real", last ? Ints{1, 5, 6, 8} : Ints{1, 8, 5, 6});
+    b.initializer(tensor("xs", {}, Floats{0.02f})).initializer(raw_tensor("xz", {}, kU8, "\x7f"));
+    b.initializer(tensor("ys", {}, Floats{0.01f})).initializer(raw_tensor("yz", {}, kU8, "\x80"));
+    b.initializer(raw_tensor("w", {4, 8, 3, 3}, kI8, bytes_of(4 * 8 * 9))).initializer(tensor("ws", {}, Floats{0.001f}));
+    b.initializer(raw_tensor("wz", {}, kI8, std::string(1, '\0')));
+    b.node("QuantizeLinear", {"real", "xs", "xz"}, {"x"});
+    return b;
+  };
+  const std::vector<std::string> window = {attribute("kernel_shape", Ints{3, 3}), attribute("strides", Ints{2, 1})};
+  const std::string last = attribute("channels_last", std::int64_t{1}), axes = attribute("axes", Ints{2, 3}),
+                    squeeze = attribute("keepdims", std::int64_t{0});
+  const auto around = [&](const std::string& op, std::vector<std::string> inputs, std::vector<std::string> attributes) {
+    OnnxBuilder contrib = image(true), made_of = image(true);
+    made_of.node("Transpose", {"x"}, {"turned"}, {attribute("perm", Ints{0, 3, 1, 2})});
+    std::vector<std::string> turned = inputs;
+    turned[0] = "turned";
+    made_of.node(op, turned, {"planes"}, attributes, op == "QLinearConv" ? "" : kContrib);
+    made_of.node("Transpose", {"planes"}, {"bytes"}, {attribute("perm", Ints{0, 2, 3, 1})});
+    attributes.push_back(last);
+    contrib.node(op, inputs, {"bytes"}, attributes, kContrib);
+    check_same(as_real(contrib), as_real(made_of));
+  };
+  around("QLinearAveragePool", {"x", "xs", "xz", "ys", "yz"}, window);
+  around("QLinearGlobalAveragePool", {"x", "xs", "xz", "ys", "yz"}, {});
+  around("QLinearConv", {"x", "xs", "xz", "w", "ws", "wz", "ys", "yz"}, window);
+
+  OnnxBuilder contrib = image(false), made_of = image(false);
+  contrib.node("QLinearReduceMean", {"x", "xs", "xz", "ys", "yz"}, {"bytes"}, {axes, squeeze}, kContrib);
+  made_of.node("DequantizeLinear", {"x", "xs", "xz"}, {"r"}).node("ReduceMean", {"r"}, {"m"}, {axes, squeeze});
+  made_of.node("QuantizeLinear", {"m", "ys", "yz"}, {"bytes"});
+  check_same(as_real(contrib), as_real(made_of));
+}
+
+TEST_CASE("an attention of bytes, whose mask states ends, and begins") {
+  const std::int64_t heads = 2, hidden = 16, rows = 5;
+  const std::int32_t ends[] = {3, 5}, ends_and_begins[] = {4, 5, 1, 0};
+  const auto attended = [&](std::span<const std::int32_t> ends_of, bool bytes) {
+    OnnxBuilder b;
+    b.input("real", {2, rows, hidden}).weight("bias", {3 * hidden}, 0.02f);
+    b.initializer(tensor("xs", {}, Floats{0.02f})).initializer(raw_tensor("xz", {}, kU8, "\x7f"));
+    b.initializer(raw_tensor("w", {hidden, 3 * hidden}, kI8, bytes_of(hidden * 3 * hidden))).initializer(tensor("ws", {}, Floats{0.002f}));
+    b.initializer(raw_tensor("wz", {}, kI8, "\x03"));
+    b.initializer(raw_tensor("ends", {static_cast<std::int64_t>(ends_of.size())}, 6,
+                             {reinterpret_cast<const char*>(ends_of.data()), ends_of.size_bytes()}));
+    b.node("QuantizeLinear", {"real", "xs", "xz"}, {"x"});
+    if (bytes) {
+      b.node("QAttention", {"x", "w", "bias", "xs", "ws", "ends", "xz", "wz"}, {"y"}, {attribute("num_heads", heads)}, kContrib);
+      return b.output("y");
+    }
+    // The same keys, written out for each batch.
+    std::string seen;
+    for (std::size_t batch = 0; batch < 2; ++batch)
+      for (std::int32_t key = 0; key < rows; ++key)
+        seen += {static_cast<char>(key < ends_of[batch] && (ends_of.size() == 2 || key >= ends_of[2 + batch])), '\0', '\0', '\0'};
+    b.initializer(raw_tensor("seen", {2, rows}, 6, seen));
+    b.node("DequantizeLinear", {"x", "xs", "xz"}, {"xr"}).node("DequantizeLinear", {"w", "ws", "wz"}, {"wr"});
+    b.node("Attention", {"xr", "wr", "bias", "seen"}, {"y"}, {attribute("num_heads", heads)}, kContrib);
+    return b.output("y");
+  };
+  check_same(attended(ends, true), attended(ends, false));
+  check_same(attended(ends_and_begins, true), attended(ends_and_begins, false));
+  const std::int32_t three[] = {1, 2, 3};
+  CHECK(refusal(attended(three, true)).find("ends and the begins") != std::string::npos);
+}
+
+TEST_CASE("embeddings of bytes are embeddings") {
+  const std::vector<std::string> names = {"words", "places", "kinds", "scale", "shift"};
+  const std::vector<Ints> shapes = {{10, 16}, {6, 16}, {2, 16}, {16}, {16}};
+  OnnxBuilder contrib, made_of;
+  for (OnnxBuilder* b : {&contrib, &made_of}) {
+    b->input("real", {2, 3}).initializer(tensor("one", {}, Floats{1.0f}));
+    b->node("Abs", {"real"}, {"size"}).node("Cast", {"size"}, {"ids"}, {attribute("to", std::int64_t{6})});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::int64_t count = 1;
+      for (const std::int64_t extent : shapes[i]) count *= extent;
+      b->initializer(raw_tensor(names[i], shapes[i], kU8, bytes_of(count)));
+      b->initializer(tensor(names[i] + "_s", {}, Floats{0.01f * static_cast<float>(i + 1)}));
+      b->initializer(raw_tensor(names[i] + "_z", {}, kU8, std::string(1, static_cast<char>(100 + i))));
+    }
+  }
+  std::vector<std::string> bytes = {"ids", ""}, reals = {"ids", ""};
+  for (const std::string& name : names) {
+    bytes.push_back(name);
+    reals.push_back(name + "_r");
+    made_of.node("DequantizeLinear", {name, name + "_s", name + "_z"}, {name + "_r"});
+  }
+  bytes.push_back("");
+  for (const char* const of : {"_s", "_z"})
+    for (const std::string& name : names) bytes.push_back(name + of);
+  contrib.node("QEmbedLayerNormalization", bytes, {"y", "ends"}, {}, kContrib);
+  made_of.node("EmbedLayerNormalization", reals, {"y", "ends"}, {}, kContrib);
+  check_same(contrib.output("y"), made_of.output("y"));
 }
 
 TEST_CASE("FusedMatMul turns its factors") {
