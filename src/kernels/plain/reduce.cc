@@ -4,6 +4,7 @@
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/few_values.h"
 #include "src/kernels/plain/table.h"
 #include "src/kernels/plain/vectors.h"
 
@@ -180,7 +181,10 @@ void fold_extremes(bool largest, const PlainTensor& x, const Extents& strides, s
   const VectorTable& vectors = vector_table(active_isa());
   if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0)
     return for_rows(rows, [&](std::int64_t first, std::int64_t count) {
-      vectors.extremes(largest, x.as<const float>() + first * rows.count, count, rows.count, best + first);
+      const float* const from = x.as<const float>() + first * rows.count;
+      if (rows.count <= kFewValues)
+        return (largest ? keep_few_extremes<true> : keep_few_extremes<false>)(from, count, rows.count, best + first);
+      vectors.extremes(largest, from, count, rows.count, best + first);
     });
   std::fill(best, best + results, largest ? -HUGE_VALF : HUGE_VALF);
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {

@@ -34,12 +34,30 @@ void find_best(const float* from, std::int64_t extent, std::int64_t k, bool larg
   std::sort(found, found + k, std::greater<>());
 }
 
+/// The places of the k best of a line that is too short for vectors: each value is put where it belongs among those before it.
+template <bool kLargest>
+void sort_short_line(const float* from, std::int64_t step, std::int64_t extent, std::int64_t k, std::int64_t* places) noexcept {
+  std::int64_t count = 0;
+  for (std::int64_t p = 0; p < extent; ++p) {
+    const float value = from[p * step];
+    std::int64_t at = count;
+    for (; at > 0; --at) {
+      const float other = from[places[at - 1] * step];
+      if (!(kLargest ? value > other : value < other) && !(other != other && value == value)) break;
+      if (at < k) places[at] = places[at - 1];
+    }
+    if (at < k) places[at] = p;
+    count = std::min(count + 1, k);
+  }
+}
+
 /// f32, of which a line that has gaps is copied behind the keys.
 void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView& view, std::byte* scratch) noexcept {
   constexpr std::int64_t kMostTurns = 2048;  // values looked at in all turns of `best_places`
   const VectorTable& vectors = vector_table(active_isa());
   const std::int64_t k = node.integer(0);
   const bool largest = node.integer(2) != 0, few = view.extent >= kMostLanes && k * view.extent <= kMostTurns;
+  const bool is_short = view.extent < kMostLanes;
   auto* const found = reinterpret_cast<std::uint64_t*>(scratch);
   std::array<std::int64_t, kMostTurns / kMostLanes> places;
   auto* const line = reinterpret_cast<float*>(found + view.extent);
@@ -47,19 +65,22 @@ void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView
   for (std::int64_t at = 0; at < view.outer * view.inner && !glances.over(view.extent + 8 * k); ++at) {
     const std::int64_t o = at / view.inner, i = at % view.inner;
     const float* from = node.in(0).as<const float>() + o * view.extent * view.inner + i;
-    if (view.inner != 1) {
+    const std::int64_t step = is_short ? view.inner : 1;
+    if (view.inner != 1 && !is_short) {
       for (std::int64_t p = 0; p < view.extent; ++p) line[p] = from[p * view.inner];
       from = line;
     }
-    if (few)
+    if (is_short)
+      (largest ? sort_short_line<true> : sort_short_line<false>)(from, step, view.extent, k, places.data());
+    else if (few)
       vectors.best_places(largest, from, view.extent, k, reinterpret_cast<std::int32_t*>(scratch), places.data());
     else
       find_best(from, view.extent, k, largest, vectors, found);
     for (std::int64_t p = 0; p < k; ++p) {
-      const std::int64_t place = few ? places[static_cast<std::size_t>(p)] : place_of(found[p]);
+      const std::int64_t place = few || is_short ? places[static_cast<std::size_t>(p)] : place_of(found[p]);
       const std::int64_t to = (o * k + p) * view.inner + i;
       if (node.result() == 0)
-        out.as<float>()[to] = from[place];
+        out.as<float>()[to] = from[place * step];
       else
         out.as<std::int64_t>()[to] = place;
     }

@@ -1,0 +1,38 @@
+// Folds of rows of a few values, boxes and pairs, by columns.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "src/kernels/movement/strided_copy.h"
+
+namespace sluice::kernels::plain {
+
+/// The extremes of rows of a few values each, of which a vector would be mostly empty: some rows are turned, so that their first values lie
+/// beside each other, then their second ones.
+inline constexpr std::int64_t kFewValues = 8;
+template <bool kLargest>
+void keep_few_extremes(const float* from, std::int64_t rows, std::int64_t count, float* best) noexcept {
+  constexpr std::int64_t kRows = 64, kFloat = sizeof(float);
+  std::array<float, kRows * kFewValues> turned;
+  for (std::int64_t first = 0; first < rows; first += kRows) {
+    const std::int64_t some = std::min(kRows, rows - first);
+    movement::StridedCopy copy;
+    copy.element = kFloat;
+    copy.from = reinterpret_cast<const std::byte*>(from + first * count);
+    copy.to = reinterpret_cast<std::byte*>(turned.data());
+    copy.add(some, count * kFloat, kFloat);
+    copy.add(count, kFloat, kRows * kFloat);
+    movement::run(copy, active_isa());
+    float* const to = best + first;
+    std::copy_n(turned.data(), some, to);
+    for (std::int64_t k = 1; k < count; ++k)
+      for (std::int64_t i = 0; i < some; ++i) {
+        const float value = turned[static_cast<std::size_t>(k * kRows + i)], kept = to[i];
+        to[i] = (kLargest ? value > kept : value < kept) || value != value ? value : kept;
+      }
+  }
+}
+
+}  // namespace sluice::kernels::plain
