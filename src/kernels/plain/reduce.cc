@@ -4,7 +4,7 @@
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
-#include "src/kernels/plain/few_values.h"
+#include "src/kernels/plain/result_rows.h"
 #include "src/kernels/plain/table.h"
 #include "src/kernels/plain/vectors.h"
 
@@ -116,30 +116,6 @@ void fold_rows(const E* from, std::int64_t rows, std::int64_t count, std::int64_
 
 constexpr Term term_of(Fold fold) noexcept {
   return fold == Fold::kL1 ? Term::kMagnitude : fold == Fold::kL2 || fold == Fold::kSumSquare ? Term::kSquare : Term::kValue;
-}
-
-/// Rows that lie behind each other, one for each result in their order.
-struct ResultRows {
-  std::int64_t rows = 0, count = 0;  // no rows: the values of a result do not follow each other
-};
-ResultRows result_rows(const Shape& shape, const Extents& strides) noexcept {
-  ResultRows found{1, 1};
-  int axis = shape.rank() - 1;
-  for (; axis >= 0 && (shape[axis] == 1 || strides[static_cast<std::size_t>(axis)] == 0); --axis) found.count *= shape[axis];
-  for (; axis >= 0; --axis) {
-    if (shape[axis] != 1 && strides[static_cast<std::size_t>(axis)] == 0) return {};
-    found.rows *= shape[axis];
-  }
-  return found.count > 0 ? found : ResultRows();
-}
-
-/// Calls `fold(first row, rows)` with some at a time, so that the run can end between them.
-template <class FoldRows>
-void for_rows(const ResultRows& rows, const FoldRows& fold) noexcept {
-  const std::int64_t some = std::max<std::int64_t>(1, Glances::kWork / rows.count);
-  Glances glances;
-  for (std::int64_t first = 0; first < rows.rows && !glances.over(some * rows.count); first += some)
-    fold(first, std::min(some, rows.rows - first));
 }
 
 /// Adds up what lies at the same place of the results, by lines along which either one result takes all values (in the order of vectors.h,

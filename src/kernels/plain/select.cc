@@ -51,13 +51,35 @@ void sort_short_line(const float* from, std::int64_t step, std::int64_t extent, 
   }
 }
 
+/// f32 in lines of fewer than kMostLanes.
+void find_in_short_lines(const PlainNode& node, const PlainTensor& out, const AxisView& view) noexcept {
+  const std::int64_t k = node.integer(0), at_once = std::max<std::int64_t>(1, Glances::kWork / (view.extent * view.extent));
+  const bool of_values = node.result() == 0;
+  const auto sort = node.integer(2) != 0 ? sort_short_line<true> : sort_short_line<false>;
+  std::array<std::int64_t, kMostLanes> places;
+  Glances glances;
+  for (std::int64_t o = 0; o < view.outer; ++o)
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      const bool looks = view.inner < at_once ? i == 0 : i % at_once == 0;
+      if (looks && glances.over(std::min(at_once, view.inner) * view.extent * view.extent)) return;
+      const float* const from = node.in(0).as<const float>() + o * view.extent * view.inner + i;
+      sort(from, view.inner, view.extent, k, places.data());
+      for (std::int64_t p = 0; p < k; ++p) {
+        const std::int64_t place = places[static_cast<std::size_t>(p)], to = (o * k + p) * view.inner + i;
+        if (of_values)
+          out.as<float>()[to] = from[place * view.inner];
+        else
+          out.as<std::int64_t>()[to] = place;
+      }
+    }
+}
+
 /// f32, of which a line that has gaps is copied behind the keys.
 void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView& view, std::byte* scratch) noexcept {
   constexpr std::int64_t kMostTurns = 2048;  // values looked at in all turns of `best_places`
   const VectorTable& vectors = vector_table(active_isa());
   const std::int64_t k = node.integer(0);
   const bool largest = node.integer(2) != 0, few = view.extent >= kMostLanes && k * view.extent <= kMostTurns;
-  const bool is_short = view.extent < kMostLanes;
   auto* const found = reinterpret_cast<std::uint64_t*>(scratch);
   std::array<std::int64_t, kMostTurns / kMostLanes> places;
   auto* const line = reinterpret_cast<float*>(found + view.extent);
@@ -65,22 +87,19 @@ void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView
   for (std::int64_t at = 0; at < view.outer * view.inner && !glances.over(view.extent + 8 * k); ++at) {
     const std::int64_t o = at / view.inner, i = at % view.inner;
     const float* from = node.in(0).as<const float>() + o * view.extent * view.inner + i;
-    const std::int64_t step = is_short ? view.inner : 1;
-    if (view.inner != 1 && !is_short) {
+    if (view.inner != 1) {
       for (std::int64_t p = 0; p < view.extent; ++p) line[p] = from[p * view.inner];
       from = line;
     }
-    if (is_short)
-      (largest ? sort_short_line<true> : sort_short_line<false>)(from, step, view.extent, k, places.data());
-    else if (few)
+    if (few)
       vectors.best_places(largest, from, view.extent, k, reinterpret_cast<std::int32_t*>(scratch), places.data());
     else
       find_best(from, view.extent, k, largest, vectors, found);
     for (std::int64_t p = 0; p < k; ++p) {
-      const std::int64_t place = few || is_short ? places[static_cast<std::size_t>(p)] : place_of(found[p]);
+      const std::int64_t place = few ? places[static_cast<std::size_t>(p)] : place_of(found[p]);
       const std::int64_t to = (o * k + p) * view.inner + i;
       if (node.result() == 0)
-        out.as<float>()[to] = from[place * step];
+        out.as<float>()[to] = from[place];
       else
         out.as<std::int64_t>()[to] = place;
     }
@@ -93,7 +112,10 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
   const std::int64_t k = node.integer(0);
   const bool largest = node.integer(2) != 0;
   if (is_f32(x.dtype) && view.extent <= INT32_MAX) {
-    if (k > 0) find_f32_best(node, out, view, scratch);
+    if (k > 0 && view.extent < kMostLanes)
+      find_in_short_lines(node, out, view);
+    else if (k > 0)
+      find_f32_best(node, out, view, scratch);
     return nullptr;
   }
   auto* places = reinterpret_cast<std::int64_t*>(scratch);

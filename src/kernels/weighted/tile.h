@@ -135,7 +135,7 @@ struct TileTable {
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lane_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   // One panel whose lanes read inputs of the pixel itself: product k of lane l reads a[sources[l] + k], sources ascending, those of lanes
-  // that are no outputs as the last. False, and nothing done, where the inputs of a vector's lanes fill more than two vectors.
+  // that are no outputs as the last. False, and nothing done, where the inputs of a vector's lanes fill more than four vectors.
   bool (*spread)(const TileRows& rows, const TileJob& job, const std::int32_t* sources) noexcept = nullptr;
   // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
   bool (*slide)(const PixelRun& run, const TileJob& job) noexcept = nullptr;

@@ -1,4 +1,4 @@
-// Folds of rows of a few values, boxes and pairs, by columns.
+// Folds whose values lie behind each other, a row for each result.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,33 @@
 #include <cstdint>
 
 #include "src/kernels/movement/strided_copy.h"
+#include "src/kernels/plain/elements.h"
 
 namespace sluice::kernels::plain {
+
+/// Rows that lie behind each other, one for each result in their order.
+struct ResultRows {
+  std::int64_t rows = 0, count = 0;  // no rows: the values of a result do not follow each other
+};
+inline ResultRows result_rows(const Shape& shape, const Extents& strides) noexcept {
+  ResultRows found{1, 1};
+  int axis = shape.rank() - 1;
+  for (; axis >= 0 && (shape[axis] == 1 || strides[static_cast<std::size_t>(axis)] == 0); --axis) found.count *= shape[axis];
+  for (; axis >= 0; --axis) {
+    if (shape[axis] != 1 && strides[static_cast<std::size_t>(axis)] == 0) return {};
+    found.rows *= shape[axis];
+  }
+  return found.count > 0 ? found : ResultRows();
+}
+
+/// Calls `fold(first row, rows)` with some at a time, so that the run can end between them.
+template <class FoldRows>
+void for_rows(const ResultRows& rows, const FoldRows& fold) noexcept {
+  const std::int64_t some = std::max<std::int64_t>(1, Glances::kWork / rows.count);
+  Glances glances;
+  for (std::int64_t first = 0; first < rows.rows && !glances.over(some * rows.count); first += some)
+    fold(first, std::min(some, rows.rows - first));
+}
 
 /// The extremes of rows of a few values each, of which a vector would be mostly empty: some rows are turned, so that their first values lie
 /// beside each other, then their second ones.
