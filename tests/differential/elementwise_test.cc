@@ -88,6 +88,25 @@ TEST_CASE("binary with a broadcast operand") {
   check_kernel(plain_problem(OpKind::kBinary, mul, {Shape{2, 2, 3, 2, 9}, Shape{3, 1, 9}}, Shape{2, 2, 3, 2, 9}), kernel_id::kBinary);
 }
 
+TEST_CASE("binary of pairs and other short lines, of any rank and with gaps") {
+  for (std::int64_t c = 1; c <= 18; ++c)
+    for (const BinaryFunction f : {BinaryFunction::kSub, BinaryFunction::kMul}) {
+      const model::BinaryAttributes attributes{f};
+      const Shape five{2, 3, 7, 11, c};
+      for (const Shape& operand : {Shape{1, 1, 7, 11, c}, Shape{2, 3, 1, 1, c}, Shape{1, 3, 7, 1, 1}, Shape{7, 11, 1}}) {
+        check_kernel(plain_problem(OpKind::kBinary, attributes, {five, operand}, five, {Function::kRelu}), kernel_id::kBinary);
+        check_kernel(plain_problem(OpKind::kBinary, attributes, {operand, five}, five), kernel_id::kBinary);
+      }
+      const Shape map{2, 2, 41, c};
+      check_kernel(plain_problem(OpKind::kBinary, attributes, {map, Shape{1, 2, 41, 1}}, map), kernel_id::kBinary);
+    }
+  // Lines longer than what is gathered at once.
+  const Shape pairs{2, 4, 700, 2, 1}, half{1, 1, 700, 2, 1};
+  check_kernel(plain_problem(OpKind::kBinary, model::BinaryAttributes{BinaryFunction::kMul}, {pairs, half}, pairs), kernel_id::kBinary);
+  for (std::int64_t c : {1, 2, 3, 16, 17})
+    check_kernel(plain_problem(OpKind::kUnary, {}, {Shape{3, 700, c}}, Shape{3, 700, c}, {Function::kSigmoid}), kernel_id::kUnary);
+}
+
 TEST_CASE("affine") {
   for (std::int64_t c : kSizes) {
     Problem p = plain_problem(OpKind::kAffine, {}, {Shape{1, 3, 2, c}}, Shape{1, 3, 2, c}, {Function::kRelu});
@@ -172,6 +191,22 @@ TEST_CASE("pools of neighbouring pixels: strides, borders, channels") {
         dilated.dilation_w = 3;
         check_kernel(pool_problem({kind, with_output(dilated), padding}, 1, c), kernel_id::kPool);
       }
+}
+
+TEST_CASE("pools whose windows overlap much") {
+  for (auto kind : {model::PoolKind::kMax, model::PoolKind::kAverage})
+    for (std::int64_t c : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 33})
+      for (bool padding : {false, true}) {
+        check_kernel(pool_problem({kind, square(9, 5, 1, 2), padding}, 2, c, {Function::kRelu}), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(12, 7, 1, 0), padding}, 1, c), kernel_id::kPool);
+        check_kernel(pool_problem({kind, square(5, 16, 1, 9), padding}, 2, c), kernel_id::kPool);
+        model::Window uneven = square(10, 5, 1, 3);  // windows that begin and end in the padding, and taps apart
+        uneven.dilation_w = 2;
+        uneven.pad_bottom = uneven.pad_right = 4;
+        check_kernel(pool_problem({kind, with_output(uneven), padding}, 1, c), kernel_id::kPool);
+      }
+  for (std::int64_t c : {1, 3, 300, 4097})  // rows in several parts, and too many channels
+    check_kernel(pool_problem({model::PoolKind::kAverage, square(c < 10 ? 1500 / c : 6, 5, 1, 2)}, 1, c), kernel_id::kPool);
 }
 
 TEST_CASE("means over long rows of one channel") {

@@ -95,6 +95,18 @@ TEST_CASE("transposed convolutions of few outputs, whose pixels of a phase are l
                  kernel_id::kConvTransposed);
 }
 
+TEST_CASE("transposed convolutions of whole panels and a few outputs more") {
+  for (const std::int64_t more : {1, 2, 3, 4, 5, 6})
+    for (const std::int64_t panels : {1, 2})
+      for (const std::int64_t stride : {1, 2}) {
+        const model::Window w{
+            .in_h = 5, .in_w = 19, .kernel_h = 4, .kernel_w = 3, .stride_h = stride, .stride_w = stride, .pad_top = 1, .pad_left = 1};
+        check_all_cuts(conv_problem({with_transposed_output(w), 1, 21, 16 * panels + more}, 2, more % 2 == 0 ? kFull : model::Epilogue{},
+                                    model::OpKind::kConvTranspose),
+                       kernel_id::kConvTransposed);
+      }
+}
+
 TEST_CASE("transposed convolutions of few outputs whose taps do not meet") {
   const auto apart = [](std::int64_t h, std::int64_t w, std::int64_t stride_h, std::int64_t stride_w) {
     return with_transposed_output(

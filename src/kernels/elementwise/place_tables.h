@@ -23,7 +23,7 @@ class PlaceTables {
   /// `taps`: of each pixel of an output row. `memory`: 64-byte aligned.
   PlaceTables(const ResizeTaps* taps, const RowView& in, const RowView& out, std::byte* memory) noexcept : columns_(taps[0].count) {
     const std::uint64_t values = padded(out.pixels * out.channels);
-    for (std::size_t t = 0; t < kMostTaps; ++t) {
+    for (std::size_t t = 0; t < static_cast<std::size_t>(columns_); ++t) {
       auto* places = reinterpret_cast<std::int32_t*>(memory) + t * values;
       auto* weights = reinterpret_cast<float*>(memory) + (kMostTaps + t) * values;
       places_[t] = places;
@@ -58,8 +58,8 @@ class PlaceTables {
   static std::uint64_t padded(std::int64_t values) noexcept { return align_up(static_cast<std::uint64_t>(values) + 16, 16); }
 
   int columns_;
-  std::array<const std::int32_t*, kMostTaps> places_;
-  std::array<const float*, kMostTaps> weights_;
+  std::array<const std::int32_t*, kMostTaps> places_{};
+  std::array<const float*, kMostTaps> weights_{};
 };
 
 }  // namespace sluice::kernels::elementwise

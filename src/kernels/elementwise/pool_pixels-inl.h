@@ -118,6 +118,47 @@ inline void pool(PoolingKind kind, const PoolPixels& run, float* out) noexcept {
   kind == PoolingKind::kMax ? pool_of<PoolingKind::kMax>(run, out) : pool_of<PoolingKind::kAverage>(run, out);
 }
 
+/// kVectors vectors of values, or the first ones of one.
+template <PoolingKind kind, int kVectors, class Part>
+HWY_INLINE void fold_vectors(const FoldTaps& taps, float* to, std::int64_t i, const Part& part, hn::Vec<Vector> (&acc)[kVectors]) {
+  const Vector d;
+  for (int v = 0; v < kVectors; ++v) acc[v] = part.load(d, to + i + v * kVectorLanes);
+  const float* tap = taps.from + i;
+  for (std::int64_t t = 0; t < taps.taps; ++t, tap += taps.step) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) {
+      const auto value = part.load(d, tap + v * kVectorLanes);
+      acc[v] = kind == PoolingKind::kMax ? fn::at_least(acc[v], value) : hn::Add(acc[v], value);
+    }
+  }
+}
+
+template <PoolingKind kind>
+void fold_as(const FoldTaps& taps, float* to, std::int64_t n) {
+  constexpr int kWide = 4;
+  const Vector d;
+  std::int64_t i = 0;
+  for (; i + kWide * kVectorLanes <= n; i += kWide * kVectorLanes) {
+    hn::Vec<Vector> acc[kWide];
+    fold_vectors<kind>(taps, to, i, lanes::Whole(), acc);
+    for (int v = 0; v < kWide; ++v) hn::StoreU(acc[v], d, to + i + v * kVectorLanes);
+  }
+  for (; i + kVectorLanes <= n; i += kVectorLanes) {
+    hn::Vec<Vector> acc[1];
+    fold_vectors<kind>(taps, to, i, lanes::Whole(), acc);
+    hn::StoreU(acc[0], d, to + i);
+  }
+  if (i == n) return;
+  const auto count = static_cast<std::size_t>(n - i);
+  hn::Vec<Vector> acc[1];
+  fold_vectors<kind>(taps, to, i, lanes::First{count}, acc);
+  lanes::store_first(acc[0], d, to + i, count);
+}
+
+inline void fold(PoolingKind kind, const FoldTaps& taps, float* to, std::int64_t n) noexcept {
+  kind == PoolingKind::kMax ? fold_as<PoolingKind::kMax>(taps, to, n) : fold_as<PoolingKind::kAverage>(taps, to, n);
+}
+
 }  // namespace pixels
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "src/kernels/elementwise/overlapping_pools.h"
 #include "src/kernels/elementwise/row_walks.h"
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/elementwise/steps.h"
@@ -119,6 +120,11 @@ void mean_rows(const KernelCall& call, const RunTable& runs) noexcept {
   const PoolWindow first = pool_window(a, 0, 0);
   const std::int64_t count = a.window.in_w;
   for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
+    const RowView& out = call.outputs[0].view;
+    if (count >= generic::kLeastOfLanes && in.ring_rows == 0 && out.dense()) {
+      runs.row_means(in.at<const float>(row), in.row_pitch / std::int64_t{sizeof(float)}, count, rows, out.at<float>(row));
+      return activate(runs, a.activation, out.at<float>(row), rows);
+    }
     for (const std::int64_t end = row + rows; row < end; ++row) {
       float* const to = call.outputs[0].view.at<float>(row);
       if (count >= generic::kLeastOfLanes) {
@@ -141,6 +147,7 @@ void mean_rows(const KernelCall& call, const RunTable& runs) noexcept {
 void pool_step(const KernelCall& call, const RunTable& runs) noexcept {
   constexpr std::int64_t kBlock = 64;
   if (means_of_rows(call.parameters<operators::PoolParameters>(), call.inputs[0].view)) return mean_rows(call, runs);
+  if (windows_overlap(call)) return pool_overlapping(call, runs);
   const std::int64_t channels = call.outputs[0].view.channels;
   const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
   const std::int64_t blocks = call.rows.size() < threads ? ceil_div(channels, kBlock) : 1;

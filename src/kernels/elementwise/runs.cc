@@ -288,6 +288,11 @@ float mean_of_rows(const PoolRun& run) noexcept {
   return sum / static_cast<float>(run.window.divisor);
 }
 
+void row_means(const float* from, std::int64_t row_floats, std::int64_t n, std::int64_t rows, float* out) noexcept {
+  const auto divisor = static_cast<float>(n);
+  for (std::int64_t r = 0; r < rows; ++r, from += row_floats) out[r] = (0.0f + lanes::lane_sum(D(), n, AddValues{from})) / divisor;
+}
+
 void pool(PoolingKind kind, const PoolRun& run, float* out) noexcept {
   if (kind == PoolingKind::kAverage && sums_lanes(*run.in, run.window)) {
     *out = mean_of_rows(run);
@@ -424,7 +429,9 @@ constexpr RunTable kTable = {unary,
                              if_called(kernel_id::kResize, blend_places),
                              if_called(kernel_id::kResize, copy_pixels),
                              if_called(kernel_id::kPool, pixels::pool),
-                             if_called(kernel_id::kLrn, lrn)};
+                             if_called(kernel_id::kLrn, lrn),
+                             if_called(kernel_id::kPool, pixels::fold),
+                             if_called(kernel_id::kPool, row_means)};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise

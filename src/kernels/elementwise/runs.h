@@ -42,6 +42,13 @@ struct PoolPixels {
   float divisor = 1.0f;  // of a mean
 };
 
+/// What a fold adds to values that lie side by side: `taps` of them each, `step` floats apart.
+struct FoldTaps {
+  const float* from = nullptr;
+  std::int64_t step = 0;
+  std::int64_t taps = 1;
+};
+
 /// Channels that fit a run of pixels as lanes.
 inline constexpr std::int64_t kFewChannels = 16;
 /// Channels that `copy_pixels` moves at once.
@@ -92,6 +99,10 @@ struct RunTable {
   void (*pool_pixels)(PoolingKind kind, const PoolPixels& run, float* out) noexcept = nullptr;
   /// The n channels of a pixel; n + before + after <= kMostLrnFloats. As reference/normalize.cc says.
   void (*lrn)(const LrnRun& run, const float* in, float* out, std::int64_t n) noexcept = nullptr;
+  /// to[i]: the greatest of it and taps.from[i + t * taps.step], t < taps.taps, or their sum, tap after tap
+  void (*fold)(PoolingKind kind, const FoldTaps& taps, float* to, std::int64_t n) noexcept = nullptr;
+  /// out[r] = the mean of from[r * row_floats + i], i < n, for r < rows: summed in lanes (reference/lane_sum.h)
+  void (*row_means)(const float* from, std::int64_t row_floats, std::int64_t n, std::int64_t rows, float* out) noexcept = nullptr;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

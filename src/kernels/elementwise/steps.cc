@@ -4,6 +4,7 @@
 #include <array>
 #include <new>
 
+#include "src/kernels/elementwise/gathered_runs.h"
 #include "src/kernels/elementwise/place_tables.h"
 #include "src/kernels/elementwise/row_walks.h"
 #include "src/kernels/elementwise/runs.h"
@@ -13,34 +14,6 @@
 #include "src/kernels/reference/walk.h"
 
 namespace sluice::kernels::elementwise {
-namespace {
-
-/// Do two views share no byte?
-bool apart(const RowView& a, const RowView& b) noexcept {
-  const auto end = [](const RowView& view) { return view.data + view.rows * view.row_pitch; };
-  return end(a) <= b.data || end(b) <= a.data;
-}
-
-/// Short runs with gaps between them: values are gathered where their results will be.
-void gathered_unary(const KernelCall& call, const RunTable& runs) noexcept {
-  const RowView& in = call.inputs[0].view;
-  const RowView& out = call.outputs[0].view;
-  const Activation& function = call.parameters<operators::UnaryParameters>().function;
-  for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
-    movement::StridedCopy copy;
-    copy.element = sizeof(float);
-    copy.from = reinterpret_cast<const std::byte*>(in.at<const float>(row));
-    copy.to = reinterpret_cast<std::byte*>(out.at<float>(row));
-    copy.add(rows, in.row_pitch, out.row_pitch);
-    copy.add(out.pixels, in.pixel_pitch, out.pixel_pitch);
-    copy.add(out.channels, sizeof(float), sizeof(float));
-    movement::run(copy, active_isa());
-    runs.unary(function, out.at<float>(row), out.at<float>(row), rows * out.pixels * out.channels);
-  });
-}
-
-}  // namespace
-
 void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& in = call.inputs[0].view;
   const RowView& out = call.outputs[0].view;
@@ -48,7 +21,10 @@ void unary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const bool whole_rows = closed_rows(in) && closed_rows(out);
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
-  if (n < kFewChannels && !in.dense() && in.ring_rows == 0 && out.dense() && apart(in, out)) return gathered_unary(call, runs);
+  if (n <= GatheredRuns::kMostChannels && !(in.dense() && out.dense()) && GatheredRuns::takes(call)) {
+    GatheredRuns(call).run([&](const auto& values, float* to, std::int64_t count) { runs.unary(function, values[0].values, to, count); });
+    return;
+  }
   for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
     for (std::int64_t piece = 0; piece < pieces; ++piece)
       runs.unary(function, in.at<const float>(row, piece), out.at<float>(row, piece), rows * n);
@@ -200,110 +176,75 @@ void repeat_binary(const KernelCall& call, const RunTable& runs, const Walker& a
 /// Runs of fewer values come from blocks of several rows.
 constexpr std::int64_t kShortRun = 64;
 
+/// Are its values whole floats apart, and is there no ring? Then they may have gaps between them.
+bool steps_evenly(const RowView& view) noexcept {
+  constexpr std::int64_t kFloat = sizeof(float);
+  return view.ring_rows == 0 && view.row_pitch % kFloat == 0 && view.pixel_pitch % kFloat == 0;
+}
+
 movement::BroadcastOperand broadcast_operand(const Operand& operand, const Shape& out) noexcept {
-  movement::BroadcastOperand result{.data = operand.view.data, .element = sizeof(float)};
-  std::int64_t step = 1;
-  for (int axis = operand.shape.rank(); axis-- > 0; step *= operand.shape[axis])
-    if (operand.shape[axis] != 1) result.strides[static_cast<std::size_t>(axis + out.rank() - operand.shape.rank())] = step;
+  constexpr std::int64_t kFloat = sizeof(float);
+  movement::BroadcastOperand result{.data = operand.view.data, .element = kFloat};
+  const int rank = operand.shape.rank(), pixel_axis = rank == 4 ? 2 : rank;
+  std::int64_t rows = 1;  // of the axes behind, where the axis is one of rows
+  for (int axis = rank; axis-- > 0;) {
+    const bool of_rows = axis < std::min(pixel_axis, rank - 1);
+    const std::int64_t step = axis == rank - 1 ? 1 : (of_rows ? rows * operand.view.row_pitch : operand.view.pixel_pitch) / kFloat;
+    if (of_rows) rows *= operand.shape[axis];
+    if (operand.shape[axis] != 1) result.strides[static_cast<std::size_t>(axis + out.rank() - rank)] = step;
+  }
   return result;
 }
 
-/// Dense operands of any shapes.
+/// Values [first, first + count) of a view that has gaps, from where they lie one behind the other.
+void scatter(const float* from, const RowView& view, std::int64_t first, std::int64_t count) noexcept {
+  constexpr std::int64_t kFloat = sizeof(float);
+  const std::int64_t channels = view.channels, of_row = view.pixels * channels;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t at = first + done, row = at / of_row, pixel = at % of_row / channels, channel = at % channels, left = count - done;
+    const bool rows = at % of_row == 0 && left >= of_row, pixels = channel == 0 && left >= channels;
+    movement::StridedCopy copy;
+    copy.element = kFloat;
+    copy.from = reinterpret_cast<const std::byte*>(from + done);
+    copy.to = reinterpret_cast<std::byte*>(view.at<float>(row, pixel) + channel);
+    const std::int64_t row_count = rows ? left / of_row : 1;
+    const std::int64_t pixel_count = rows ? view.pixels : pixels ? std::min(view.pixels - pixel, left / channels) : 1;
+    const std::int64_t channel_count = pixels ? channels : std::min(channels - channel, left);
+    copy.add(row_count, of_row * kFloat, view.row_pitch);
+    copy.add(pixel_count, channels * kFloat, view.pixel_pitch);
+    copy.add(channel_count, kFloat, kFloat);
+    movement::run(copy, active_isa());
+    done += row_count * pixel_count * channel_count;
+  }
+}
+
+/// Operands of any shapes, with gaps or without, as the output too. An operand that the output replaces has its shape and gaps.
 void broadcast_binary(const KernelCall& call, const RunTable& runs) noexcept {
   const Operand& out = call.outputs[0];
   const auto& parameters = call.parameters<operators::BinaryParameters>();
   const std::array operands{broadcast_operand(call.inputs[0], out.shape), broadcast_operand(call.inputs[1], out.shape)};
   const std::int64_t row_floats = out.view.pixels * out.view.channels;
   for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
-    float* const to = out.view.at<float>(row) - row * row_floats;
     movement::BroadcastRuns(out.shape, operands, active_isa())
         .run(row * row_floats, (row + rows) * row_floats, [&](std::int64_t first, std::int64_t count, const auto& values) {
-          runs.binary(parameters.function, {values[0].template as<float>(), static_cast<int>(values[0].step)},
-                      {values[1].template as<float>(), static_cast<int>(values[1].step)}, to + first, count);
-          activate(runs, parameters.activation, to + first, count);
+          constexpr std::int64_t kValues = 1024;
+          alignas(64) std::array<float, kValues> room;
+          const bool dense = out.view.dense();
+          const std::int64_t at_once = dense ? count : kValues;
+          for (std::int64_t i = 0; i < count; i += at_once) {
+            const std::int64_t n = std::min(at_once, count - i);
+            float* const to = dense ? out.view.at<float>(0) + first + i : room.data();
+            const auto from = [&](std::size_t operand) {
+              return Stream{values[operand].template as<float>() + i * values[operand].step, static_cast<int>(values[operand].step)};
+            };
+            runs.binary(parameters.function, from(0), from(1), to, n);
+            activate(runs, parameters.activation, to, n);
+            if (!dense) scatter(to, out.view, first + i, n);
+          }
           return true;
         });
   });
 }
-
-/// Short runs with gaps between them, of operands that have the output's shape or one value: blocks of values are put one behind the other,
-/// and results back.
-class GatheredBinary {
- public:
-  static constexpr std::int64_t kMostChannels = 16;
-  static bool takes(const KernelCall& call) noexcept {
-    const Operand& out = call.outputs[0];
-    const auto fits = [&](const Operand& operand) {
-      return operand.shape.element_count() == 1 || (operand.shape == out.shape && operand.view.ring_rows == 0);
-    };
-    return out.view.channels <= kMostChannels && out.view.ring_rows == 0 && fits(call.inputs[0]) && fits(call.inputs[1]);
-  }
-
-  GatheredBinary(const KernelCall& call, const RunTable& runs) noexcept : call_(call), runs_(runs), out_(call.outputs[0].view) {}
-
-  void run() const noexcept {
-    const std::int64_t pixels = std::min(out_.pixels, kValues / out_.channels), rows_at_once = kValues / (out_.channels * pixels);
-    for_joined_rows(call_, true, [&](std::int64_t row, std::int64_t rows) {
-      const std::int64_t end = row + rows;
-      for (std::int64_t r = row; r < end; r += rows_at_once)
-        for (std::int64_t p = 0; p < out_.pixels; p += pixels)
-          run_block({r, p, pixels == out_.pixels ? std::min(rows_at_once, end - r) : 1, std::min(pixels, out_.pixels - p)});
-    });
-  }
-
- private:
-  static constexpr std::int64_t kValues = 1024;
-  struct Block {
-    std::int64_t row, pixel, rows, pixels;
-  };
-
-  void run_block(const Block& block) const noexcept {
-    alignas(64) std::array<std::array<float, kValues>, 3> room;
-    const auto& parameters = call_.parameters<operators::BinaryParameters>();
-    const std::int64_t count = block.rows * block.pixels * out_.channels;
-    const Stream a = gathered(call_.inputs[0], block, room[0].data()), b = gathered(call_.inputs[1], block, room[1].data());
-    float* const to = runs_on(out_, block) ? out_.at<float>(block.row, block.pixel) : room[2].data();
-    runs_.binary(parameters.function, a, b, to, count);
-    activate(runs_, parameters.activation, to, count);
-    if (to != room[2].data()) return;
-    copy(block, {reinterpret_cast<const std::byte*>(to), block.pixels * out_.channels * kFloat, out_.channels * kFloat},
-         {reinterpret_cast<std::byte*>(out_.at<float>(block.row, block.pixel)), out_.row_pitch, out_.pixel_pitch});
-  }
-
-  static constexpr std::int64_t kFloat = sizeof(float);
-  template <class Byte>
-  struct Place {
-    Byte* first;
-    std::int64_t row, pixel;  // bytes from one to the next
-  };
-
-  static bool runs_on(const RowView& view, const Block& block) noexcept {
-    return closed_rows(view) && (block.rows == 1 || view.row_pitch == view.pixels * view.pixel_pitch);
-  }
-  Stream gathered(const Operand& operand, const Block& block, float* room) const noexcept {
-    const RowView& view = operand.view;
-    if (operand.shape.element_count() == 1) return {view.at<const float>(0, 0), 0};
-    const auto* const first = view.at<const float>(block.row, block.pixel);
-    if (runs_on(view, block)) return {first, 1};
-    copy(block, {reinterpret_cast<const std::byte*>(first), view.row_pitch, view.pixel_pitch},
-         {reinterpret_cast<std::byte*>(room), block.pixels * out_.channels * kFloat, out_.channels * kFloat});
-    return {room, 1};
-  }
-  void copy(const Block& block, const Place<const std::byte>& from, const Place<std::byte>& to) const noexcept {
-    movement::StridedCopy copy;
-    copy.element = kFloat;
-    copy.from = from.first;
-    copy.to = to.first;
-    copy.add(block.rows, from.row, to.row);
-    copy.add(block.pixels, from.pixel, to.pixel);
-    copy.add(out_.channels, kFloat, kFloat);
-    movement::run(copy, active_isa());
-  }
-
-  const KernelCall& call_;
-  const RunTable& runs_;
-  const RowView& out_;
-};
 
 }  // namespace
 
@@ -324,8 +265,18 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   }
   const std::int64_t pieces = whole_rows ? 1 : out.pixels;
   const std::int64_t n = whole_rows ? out.pixels * out.channels : out.channels;
-  if (n < kShortRun && out.dense() && call.inputs[0].view.dense() && call.inputs[1].view.dense()) return broadcast_binary(call, runs);
-  if (n <= GatheredBinary::kMostChannels && GatheredBinary::takes(call)) return GatheredBinary(call, runs).run();
+  const bool dense = out.dense() && call.inputs[0].view.dense() && call.inputs[1].view.dense();
+  const bool evenly = steps_evenly(out) && steps_evenly(call.inputs[0].view) && steps_evenly(call.inputs[1].view);
+  // With gaps, values are copied: that is less than a call a pixel where channels are few, and than finding the row of each pixel.
+  const bool copies = evenly && !GatheredRuns::takes(call) && (n <= GatheredRuns::kMostChannels || out.pixels == 1);
+  if (n < kShortRun && (dense || copies)) return broadcast_binary(call, runs);
+  if (n <= GatheredRuns::kMostChannels && GatheredRuns::takes(call)) {
+    GatheredRuns(call).run([&](const auto& values, float* to, std::int64_t count) {
+      runs.binary(parameters.function, values[0], values[1], to, count);
+      activate(runs, parameters.activation, to, count);
+    });
+    return;
+  }
   for_grouped_rows(call, [&](std::int64_t row) {
     const std::byte* a_row = a.row(row);
     const std::byte* b_row = b.row(row);

@@ -17,7 +17,7 @@
 
 namespace sluice::kernels::movement {
 
-/// A dense operand: how far neighbours along the output's axes lie apart in it, in elements; 0 where it repeats.
+/// An operand, with gaps or without: how far neighbours along the output's axes lie apart in it, in elements; 0 where it repeats.
 struct BroadcastOperand {
   const std::byte* data = nullptr;
   std::int64_t element = 4;  // bytes
@@ -85,7 +85,7 @@ class BroadcastRuns {
     }
     std::size_t axis = axes_ - 1;
     const auto places = [&](std::size_t a) {
-      const std::int64_t room = a + 1 == axes_ ? kMostOfLine : most / inner_[a];
+      const std::int64_t room = a + 1 == axes_ && lines_lie_as_runs() ? kMostOfLine : most / inner_[a];
       return std::min({extents_[a] - index[a], (end - at) / inner_[a], room});
     };
     // Long lines are runs as they are.
@@ -95,6 +95,13 @@ class BroadcastRuns {
     return axis;
   }
   static constexpr std::int64_t kShortLine = 256;
+
+  /// Has no operand gaps between the values of a line?
+  bool lines_lie_as_runs() const noexcept {
+    for (const auto& steps : steps_)
+      if (steps[axes_ - 1] > 1) return false;
+    return true;
+  }
 
   BroadcastValues values_of(std::size_t n, std::size_t axis) noexcept {
     const BroadcastOperand& operand = operands_[n];

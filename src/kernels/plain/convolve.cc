@@ -6,6 +6,7 @@
 #include "src/kernels/generic/chains.h"
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/line_chains.h"
+#include "src/kernels/plain/move.h"
 #include "src/kernels/plain/pool_rows.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
@@ -339,11 +340,15 @@ class DeformTaps {
   SampleTaps of(std::int64_t offset, std::int64_t tap, std::int64_t first, std::int64_t count) noexcept {
     const std::int64_t outputs = w_.outputs();
     const float* const moves = node_.in(2).as<const float>() + offset * 2 * outputs;
+    const float* const masks = node_.has(4) ? node_.in(4).as<const float>() + offset * outputs : nullptr;
+    const std::int64_t tap_row = tap / w_.kernel[1] * w_.dilation[0] - w_.before[0];
+    const std::int64_t tap_column = tap % w_.kernel[1] * w_.dilation[1] - w_.before[1];
+    std::int64_t y = first / w_.out[1], x = first % w_.out[1] - 1;
     for (std::int64_t lane = 0; lane < count; ++lane) {
       const std::int64_t at = first + lane;
-      const std::int64_t row = at / w_.out[1] * w_.stride[0] + tap / w_.kernel[1] * w_.dilation[0] - w_.before[0];
-      const std::int64_t column = at % w_.out[1] * w_.stride[1] + tap % w_.kernel[1] * w_.dilation[1] - w_.before[1];
-      const double mask = node_.has(4) ? node_.in(4).as<const float>()[offset * outputs + at] : 1.0f;
+      if (++x == w_.out[1]) x = 0, ++y;
+      const std::int64_t row = y * w_.stride[0] + tap_row, column = x * w_.stride[1] + tap_column;
+      const double mask = masks != nullptr ? masks[at] : 1.0f;
       set(static_cast<std::size_t>(lane), static_cast<double>(row) + moves[at], static_cast<double>(column) + moves[outputs + at], mask);
     }
     return {places_.data(), weights_.data(), 4};
@@ -353,7 +358,10 @@ class DeformTaps {
   void set(std::size_t lane, double y, double x, double mask) noexcept {
     const auto height = static_cast<double>(w_.in[0]), width = static_cast<double>(w_.in[1]);
     const bool inside = y > -1 && x > -1 && y < height && x < width;
-    const auto top = inside ? static_cast<std::int64_t>(std::floor(y)) : -2, left = inside ? static_cast<std::int64_t>(std::floor(x)) : -2;
+    const auto floor_of = [](double v) {
+      return static_cast<std::int64_t>(v) - (v < static_cast<double>(static_cast<std::int64_t>(v)) ? 1 : 0);
+    };
+    const std::int64_t top = inside ? floor_of(y) : -2, left = inside ? floor_of(x) : -2;
     const double dy = inside ? y - static_cast<double>(top) : 0, dx = inside ? x - static_cast<double>(left) : 0;
     for (std::size_t corner = 0; corner < 4; ++corner) {
       const std::int64_t r = top + static_cast<std::int64_t>(corner / 2), c = left + static_cast<std::int64_t>(corner % 2);
@@ -370,10 +378,20 @@ class DeformTaps {
   std::array<double, 4 * kSampleLanes> weights_;
 };
 
+/// Are channels the lanes of samples? Then kSampleChannels of them, which have the same offsets, lie as pixels do.
+bool deforms_pixels(const PlainNode& node) noexcept {
+  const std::int64_t depth = node.in(1).shape[1], groups = node.integer(6), offset_groups = node.integer(7);
+  const bool whole = depth % kSampleChannels == 0 || (groups == 1 && 2 * depth > kSampleChannels);
+  return whole && (offset_groups == 1 || node.in(0).shape[1] / offset_groups % kSampleChannels == 0);
+}
+
+/// Columns; behind them, where channels are the lanes, a tile of samples and the image's planes as pixels, kSampleChannels at a time.
 std::uint64_t deform_scratch(const PlainNode& node) noexcept {
   Windows w;
   if (!convolution_of(node, 1, w)) return 0;
-  return static_cast<std::uint64_t>(node.in(1).shape[1] * w.taps() * kDeformOutputs) * sizeof(float);
+  std::int64_t floats = node.in(1).shape[1] * w.taps() * kDeformOutputs;
+  if (deforms_pixels(node)) floats += kSampleChannels * (kSampleLanes + ceil_div(node.in(0).shape[1], kSampleChannels) * w.inputs());
+  return static_cast<std::uint64_t>(floats) * sizeof(float);
 }
 
 /// Sampled inputs, then each output one chain (generic/chains.h) over channels and their taps, from the bias on.
@@ -385,6 +403,19 @@ class DeformedGroups {
     depth_ = k[1];
     per_group_ = k[0] / node.integer(6);
     per_offset_group_ = node.in(0).shape[1] / node.integer(7);
+    of_pixels_ = deforms_pixels(node);
+    tile_ = columns + depth_ * w.taps() * kDeformOutputs;
+    pixels_ = tile_ + kSampleChannels * kSampleLanes;
+  }
+
+  /// Before outputs of image `n`.
+  void begin(std::int64_t n) noexcept {
+    const std::int64_t channels = node_.in(0).shape[1], inputs = w_.inputs();
+    for (std::int64_t c = 0; of_pixels_ && c < channels; c += kSampleChannels) {
+      const std::int64_t some = std::min(kSampleChannels, channels - c);
+      if (some < kSampleChannels) std::fill_n(pixels_ + c * inputs, inputs * kSampleChannels, 0.0f);
+      turn_floats(node_.in(0).as<const float>() + (n * channels + c) * inputs, inputs, some, pixels_ + c * inputs, kSampleChannels, inputs);
+    }
   }
 
   /// Outputs [first, first + count) of a group, count <= kDeformOutputs.
@@ -411,8 +442,14 @@ class DeformedGroups {
       const std::int64_t channel = group * depth_ + c, offsets = n * node_.integer(7) + channel / per_offset_group_;
       if (offsets != known) taps = sampled_.of(offsets * w_.taps() + tap, tap, first + i, count);
       known = offsets;
-      vectors_.sample(taps, node_.in(0).as<const float>() + (n * node_.in(0).shape[1] + channel) * w_.inputs(),
-                      columns_ + (c * w_.taps() + tap) * kDeformOutputs + i, count);
+      float* const to = columns_ + (c * w_.taps() + tap) * kDeformOutputs + i;
+      if (of_pixels_) {
+        vectors_.sample_pixels(taps, pixels_ + channel * w_.inputs(), tile_, count);
+        turn_floats(tile_, kSampleChannels, count, to, w_.taps() * kDeformOutputs, std::min(kSampleChannels, depth_ - c));
+        c += kSampleChannels - 1;
+        continue;
+      }
+      vectors_.sample(taps, node_.in(0).as<const float>() + (n * node_.in(0).shape[1] + channel) * w_.inputs(), to, count);
     }
   }
 
@@ -420,6 +457,8 @@ class DeformedGroups {
   const PlainTensor& out_;
   const Windows& w_;
   float* const columns_;
+  float *tile_ = nullptr, *pixels_ = nullptr;
+  bool of_pixels_ = false;
   DeformTaps sampled_;
   std::int64_t depth_ = 0, per_group_ = 0, per_offset_group_ = 0;
   const VectorTable& vectors_ = vector_table(active_isa());
@@ -433,10 +472,12 @@ PlainRefusal run_deform(const PlainNode& node, const PlainTensor& out, std::byte
   DeformedGroups groups(node, out, w, reinterpret_cast<float*>(scratch));
   const std::int64_t outputs = w.outputs(), work = node.in(1).count() / std::max<std::int64_t>(1, node.integer(6)) * kDeformOutputs / 8;
   Glances glances;
-  for (std::int64_t n = 0; n < out.shape[0]; ++n)
+  for (std::int64_t n = 0; n < out.shape[0]; ++n) {
+    groups.begin(n);
     for (std::int64_t group = 0; group < node.integer(6); ++group)
       for (std::int64_t first = 0; first < outputs && !glances.over(work); first += kDeformOutputs)
         groups.run(n, group, first, std::min(kDeformOutputs, outputs - first));
+  }
   return nullptr;
 }
 

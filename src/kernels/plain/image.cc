@@ -2,8 +2,8 @@
 #include "sluice/operators/generic/image.h"
 
 #include "sluice/core/interval.h"
-#include "src/kernels/movement/loops.h"
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/move.h"
 #include "src/kernels/plain/table.h"
 #include "src/kernels/plain/vectors.h"
 
@@ -151,15 +151,6 @@ std::uint64_t grid_scratch(const PlainNode& node) noexcept {
   return static_cast<std::uint64_t>(kSampleChannels * (kSampleLanes + x.count(2, x.rank()))) * sizeof(float);
 }
 
-/// to[q * to_step + p] = from[p * from_step + q]
-void turn(const float* from, std::int64_t from_step, std::int64_t p, float* to, std::int64_t to_step, std::int64_t q) noexcept {
-  constexpr std::int64_t kFloat = sizeof(float);
-  constexpr std::size_t kFloats = 2;  // movement lists its loops by the logarithm of the element's size
-  movement::loop_table(active_isa())
-      .turn[kFloats](
-          {reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), from_step * kFloat, to_step * kFloat, p, q});
-}
-
 /// One run of GridSample: its shapes and what it reads.
 class GridRun {
  public:
@@ -191,10 +182,10 @@ class GridRun {
     for (std::int64_t c = 0; c < x_[1]; c += kSampleChannels) {
       const std::int64_t channels = std::min(kSampleChannels, x_[1] - c), plane = n * x_[1] + c;
       if (channels < kSampleChannels) std::fill_n(pixels, inputs_ * kSampleChannels, 0.0f);
-      turn(images_ + plane * inputs_, inputs_, channels, pixels, kSampleChannels, inputs_);
+      turn_floats(images_ + plane * inputs_, inputs_, channels, pixels, kSampleChannels, inputs_);
       each_run(n, [&](const SampleTaps& taps, std::int64_t first, std::int64_t lanes) {
         vectors_.sample_pixels(taps, pixels, tile_, lanes);
-        turn(tile_, kSampleChannels, lanes, out_ + plane * outputs_ + first, outputs_, channels);
+        turn_floats(tile_, kSampleChannels, lanes, out_ + plane * outputs_ + first, outputs_, channels);
       });
     }
   }
@@ -431,7 +422,7 @@ void pool_regions(const PlainNode& node, const PlainTensor& out, std::int64_t im
       const SampleTaps taps = of_region.of(first, count);
       if (glances.over(count * taps.taps)) return;
       vector_table(active_isa()).sample_pixels(taps, pixels, tile, count);
-      turn(tile, kSampleChannels, count, out.as<float>() + (r * x[1] + channels.begin) * bins + first, bins, channels.size());
+      turn_floats(tile, kSampleChannels, count, out.as<float>() + (r * x[1] + channels.begin) * bins + first, bins, channels.size());
     }
   }
 }
@@ -450,7 +441,7 @@ PlainRefusal run_roi(const PlainNode& node, const PlainTensor& out, std::byte* s
       for (std::int64_t c = 0; c < x[1] && !glances.over(plane); c += kSampleChannels) {
         const std::int64_t channels = std::min(kSampleChannels, x[1] - c);
         if (channels < kSampleChannels) std::fill_n(pixels, plane * kSampleChannels, 0.0f);
-        turn(node.in(0).as<const float>() + (image * x[1] + c) * plane, plane, channels, pixels, kSampleChannels, plane);
+        turn_floats(node.in(0).as<const float>() + (image * x[1] + c) * plane, plane, channels, pixels, kSampleChannels, plane);
         pool_regions(node, out, image, {c, c + channels}, pixels, tile, glances);
       }
     return fault;

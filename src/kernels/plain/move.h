@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "sluice/core/cpu.h"
+#include "src/kernels/movement/loops.h"
 #include "src/kernels/movement/regions.h"
 #include "src/kernels/movement/strided_copy.h"
 #include "src/kernels/plain/elements.h"
@@ -51,6 +53,16 @@ void move_by_places(const PlainNode& node, const PlainTensor& x, const PlainTens
   }
   if (few) return movement::for_each_region(whole, pieces, outside, [&](const auto& region) { move(node, region); });
   copy_by_places(x, out, place, [&](std::int64_t i) { copy_elements(out.data + i * whole.element, outside, 1, out.dtype); });
+}
+
+/// to[q * to_step + p] = from[p * from_step + q]
+inline void turn_floats(const float* from, std::int64_t from_step, std::int64_t p, float* to, std::int64_t to_step,
+                        std::int64_t q) noexcept {
+  constexpr std::int64_t kFloat = sizeof(float);
+  constexpr std::size_t kFloats = 2;  // movement lists its loops by the logarithm of the element's size
+  movement::loop_table(active_isa())
+      .turn[kFloats](
+          {reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), from_step * kFloat, to_step * kFloat, p, q});
 }
 
 }  // namespace sluice::kernels::plain

@@ -213,13 +213,14 @@ class RowPool {
     for (std::int64_t i = inner_.end; i < w_.out[last_]; ++i) at_border(i);
   }
 
-  /// Some outputs at a time, so that the run can end between them.
-  void run(Loop loop, PoolRows rows, float* to, std::int64_t n) noexcept {
-    const std::int64_t operations = std::max<std::int64_t>(1, rows.count * rows.taps);
+  /// Some outputs at a time, so that the run can end between them. By reference: a copy would wait for what was just written.
+  void run(Loop loop, const PoolRows& all, float* to, std::int64_t n) noexcept {
+    const std::int64_t operations = std::max<std::int64_t>(1, all.count * all.taps);
     if (n * operations < Glances::kWork / 4) {
-      if (!glances_.over(n * operations / 4)) loop(rows, to, n);
+      if (!glances_.over(n * operations / 4)) loop(all, to, n);
       return;
     }
+    PoolRows rows = all;
     const std::int64_t some = std::max<std::int64_t>(kMostLanes, Glances::kWork / operations);
     for (std::int64_t i = 0; i < n && !glances_.over(std::min(some, n - i) * operations / 4); i += some, rows.first += some * rows.step)
       loop(rows, to + i, std::min(some, n - i));

@@ -4,6 +4,7 @@
 #include "src/kernels/elementwise/runs.h"
 #include "src/kernels/generic/folds.h"
 #include "src/kernels/plain/elements.h"
+#include "src/kernels/plain/result_rows.h"
 #include "src/kernels/plain/table.h"
 #include "src/kernels/plain/vectors.h"
 
@@ -117,30 +118,6 @@ constexpr Term term_of(Fold fold) noexcept {
   return fold == Fold::kL1 ? Term::kMagnitude : fold == Fold::kL2 || fold == Fold::kSumSquare ? Term::kSquare : Term::kValue;
 }
 
-/// Rows that lie behind each other, one for each result in their order.
-struct ResultRows {
-  std::int64_t rows = 0, count = 0;  // no rows: the values of a result do not follow each other
-};
-ResultRows result_rows(const Shape& shape, const Extents& strides) noexcept {
-  ResultRows found{1, 1};
-  int axis = shape.rank() - 1;
-  for (; axis >= 0 && (shape[axis] == 1 || strides[static_cast<std::size_t>(axis)] == 0); --axis) found.count *= shape[axis];
-  for (; axis >= 0; --axis) {
-    if (shape[axis] != 1 && strides[static_cast<std::size_t>(axis)] == 0) return {};
-    found.rows *= shape[axis];
-  }
-  return found.count > 0 ? found : ResultRows();
-}
-
-/// Calls `fold(first row, rows)` with some at a time, so that the run can end between them.
-template <class FoldRows>
-void for_rows(const ResultRows& rows, const FoldRows& fold) noexcept {
-  const std::int64_t some = std::max<std::int64_t>(1, Glances::kWork / rows.count);
-  Glances glances;
-  for (std::int64_t first = 0; first < rows.rows && !glances.over(some * rows.count); first += some)
-    fold(first, std::min(some, rows.rows - first));
-}
-
 /// Adds up what lies at the same place of the results, by lines along which either one result takes all values (in the order of vectors.h,
 /// then line after line) or each takes its own, in the order of the values.
 void fold_terms(Term term, const PlainTensor& x, const Extents& strides, double* sums) noexcept {
@@ -180,7 +157,10 @@ void fold_extremes(bool largest, const PlainTensor& x, const Extents& strides, s
   const VectorTable& vectors = vector_table(active_isa());
   if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0)
     return for_rows(rows, [&](std::int64_t first, std::int64_t count) {
-      vectors.extremes(largest, x.as<const float>() + first * rows.count, count, rows.count, best + first);
+      const float* const from = x.as<const float>() + first * rows.count;
+      if (rows.count <= kFewValues)
+        return (largest ? keep_few_extremes<true> : keep_few_extremes<false>)(from, count, rows.count, best + first);
+      vectors.extremes(largest, from, count, rows.count, best + first);
     });
   std::fill(best, best + results, largest ? -HUGE_VALF : HUGE_VALF);
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {

@@ -34,6 +34,46 @@ void find_best(const float* from, std::int64_t extent, std::int64_t k, bool larg
   std::sort(found, found + k, std::greater<>());
 }
 
+/// The places of the k best of a line that is too short for vectors: each value is put where it belongs among those before it.
+template <bool kLargest>
+void sort_short_line(const float* from, std::int64_t step, std::int64_t extent, std::int64_t k, std::int64_t* places) noexcept {
+  std::int64_t count = 0;
+  for (std::int64_t p = 0; p < extent; ++p) {
+    const float value = from[p * step];
+    std::int64_t at = count;
+    for (; at > 0; --at) {
+      const float other = from[places[at - 1] * step];
+      if (!(kLargest ? value > other : value < other) && !(other != other && value == value)) break;
+      if (at < k) places[at] = places[at - 1];
+    }
+    if (at < k) places[at] = p;
+    count = std::min(count + 1, k);
+  }
+}
+
+/// f32 in lines of fewer than kMostLanes.
+void find_in_short_lines(const PlainNode& node, const PlainTensor& out, const AxisView& view) noexcept {
+  const std::int64_t k = node.integer(0), at_once = std::max<std::int64_t>(1, Glances::kWork / (view.extent * view.extent));
+  const bool of_values = node.result() == 0;
+  const auto sort = node.integer(2) != 0 ? sort_short_line<true> : sort_short_line<false>;
+  std::array<std::int64_t, kMostLanes> places;
+  Glances glances;
+  for (std::int64_t o = 0; o < view.outer; ++o)
+    for (std::int64_t i = 0; i < view.inner; ++i) {
+      const bool looks = view.inner < at_once ? i == 0 : i % at_once == 0;
+      if (looks && glances.over(std::min(at_once, view.inner) * view.extent * view.extent)) return;
+      const float* const from = node.in(0).as<const float>() + o * view.extent * view.inner + i;
+      sort(from, view.inner, view.extent, k, places.data());
+      for (std::int64_t p = 0; p < k; ++p) {
+        const std::int64_t place = places[static_cast<std::size_t>(p)], to = (o * k + p) * view.inner + i;
+        if (of_values)
+          out.as<float>()[to] = from[place * view.inner];
+        else
+          out.as<std::int64_t>()[to] = place;
+      }
+    }
+}
+
 /// f32, of which a line that has gaps is copied behind the keys.
 void find_f32_best(const PlainNode& node, const PlainTensor& out, const AxisView& view, std::byte* scratch) noexcept {
   constexpr std::int64_t kMostTurns = 2048;  // values looked at in all turns of `best_places`
@@ -72,7 +112,10 @@ PlainRefusal run_top_k(const PlainNode& node, const PlainTensor& out, std::byte*
   const std::int64_t k = node.integer(0);
   const bool largest = node.integer(2) != 0;
   if (is_f32(x.dtype) && view.extent <= INT32_MAX) {
-    if (k > 0) find_f32_best(node, out, view, scratch);
+    if (k > 0 && view.extent < kMostLanes)
+      find_in_short_lines(node, out, view);
+    else if (k > 0)
+      find_f32_best(node, out, view, scratch);
     return nullptr;
   }
   auto* places = reinterpret_cast<std::int64_t*>(scratch);

@@ -40,18 +40,28 @@ inline float resize_coordinate(ResizeCoordinates rule, std::int64_t i, std::int6
   return (x + 0.5f) / scale - 0.5f;
 }
 
+/// As std::floor and std::ceil, of values that fit: no call, which for long axes would take longer than the values.
+inline std::int64_t floor_of(float x) noexcept {
+  const auto whole = static_cast<std::int64_t>(x);
+  return whole - (x < static_cast<float>(whole) ? 1 : 0);
+}
+inline std::int64_t ceil_of(float x) noexcept {
+  const auto whole = static_cast<std::int64_t>(x);
+  return whole + (x > static_cast<float>(whole) ? 1 : 0);
+}
+
 inline std::int64_t resize_nearest(ResizeRounding rounding, float x) noexcept {
   switch (rounding) {
     case ResizeRounding::kRoundPreferFloor:
-      return static_cast<std::int64_t>(std::ceil(x - 0.5f));
+      return ceil_of(x - 0.5f);
     case ResizeRounding::kRoundPreferCeil:
-      return static_cast<std::int64_t>(std::floor(x + 0.5f));
+      return floor_of(x + 0.5f);
     case ResizeRounding::kFloor:
-      return static_cast<std::int64_t>(std::floor(x));
+      return floor_of(x);
     case ResizeRounding::kCeil:
       break;
   }
-  return static_cast<std::int64_t>(std::ceil(x));
+  return ceil_of(x);
 }
 
 /// Keys' cubic convolution for the four neighbours of a point `t` behind the second.
@@ -69,14 +79,14 @@ inline ResizeTaps resize_taps(const operators::ResizeParameters& a, const Shape&
   const auto edge = [last](std::int64_t s) { return std::clamp<std::int64_t>(s, 0, last); };
   const float coordinate = resize_coordinate(a.coordinates, i, in[axis], out[axis], a.scale[static_cast<std::size_t>(axis)]);
   // Also keeps the conversions below defined when a model's scale contradicts its shapes.
-  const float x = std::fmin(std::fmax(coordinate, -1.0f), static_cast<float>(last) + 1.0f);
+  const float behind = static_cast<float>(last) + 1.0f, from = coordinate > -1.0f ? coordinate : -1.0f;
+  const float x = from < behind ? from : behind;
   if (a.mode == ResizeMode::kNearest) {
     taps.source[0] = edge(resize_nearest(a.rounding, x));
     return taps;
   }
-  const float floor = std::floor(x);
-  const auto first = static_cast<std::int64_t>(floor);
-  const float t = x - floor;
+  const std::int64_t first = floor_of(x);
+  const float t = x - static_cast<float>(first);
   if (a.mode == ResizeMode::kLinear) {
     taps.count = 2;
     taps.source = {edge(first), edge(first + 1), 0, 0};

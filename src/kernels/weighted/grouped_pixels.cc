@@ -9,6 +9,7 @@
 #include "src/kernels/movement/strided_copy.h"
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/lanes.h"
+#include "src/kernels/weighted/pixel_area.h"
 #include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
@@ -70,22 +71,11 @@ class Unit {
 
   void run(const TileTable& tiles) const noexcept {
     const Window& w = conv_.window;
-    const std::int64_t columns = area_.columns.size(), row_floats = (plan_.rows_apart ? 1 : w.stride_h) * plan_.in_columns;
-    OutputWalk walk(call_, area_.image * w.out_h + area_.rows.begin, area_.columns.begin, area_.columns, block_.channel);
-    std::array<TileRows, kMostPixelTiles> together;
-    for (std::int64_t row = 0; row < area_.rows.size(); ++row)
-      for (std::int64_t x = 0; x < columns;) {
-        const std::int64_t first = x;
-        std::size_t count = 0;
-        for (; count < together.size() && x < columns; ++count) {
-          TileRows& rows = together[count];
-          rows.count = static_cast<int>(std::min<std::int64_t>(kMaxTileRows, columns - x));
-          walk.set_tile(
-              strip_, 0, [&] { return strip_; }, rows);
-          x += rows.count;
-        }
-        tiles.pixel_lanes({planes_.data(), count_}, row * row_floats + first, {together.data(), count}, job_);
-      }
+    const PixelArea pixels{
+        .rows = area_.rows.size(), .columns = area_.columns.size(), .pitch = (plan_.rows_apart ? 1 : w.stride_h) * plan_.in_columns};
+    run_pixel_area(tiles, {planes_.data(), count_}, pixels, job_, [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+      return pixel_outputs(call_, area_.image * w.out_h + area_.rows.begin + row, area_.columns.begin + column, 1, count, block_.channel);
+    });
   }
 
  private:

@@ -16,29 +16,13 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
-/// A vector of pixels of each output, turned to [pixel][16].
-template <int kOutputs>
-HWY_INLINE void put_sums(const V (&acc)[kOutputs], float* sums) {
-#if HWY_TARGET != HWY_SCALAR
-  if constexpr (kOutputs == 4) {
-    const hn::FixedTag<float, 4> of_pixel;
-    HWY_ALIGN float turned[kVectorLanes * 4];
-    hn::StoreInterleaved4(acc[0], acc[1], acc[2], acc[3], D(), turned);
-    HWY_UNROLL(16)
-    for (int i = 0; i < kVectorLanes; ++i) hn::StoreU(hn::Load(of_pixel, turned + i * 4), of_pixel, sums + i * 16);
-    return;
-  }
-#endif
-  HWY_ALIGN float line[kVectorLanes];
-  for (int o = 0; o < kOutputs; ++o) {
-    hn::Store(acc[o], D(), line);
-    for (int i = 0; i < kVectorLanes; ++i) sums[i * 16 + o] = line[i];
-  }
-}
+inline constexpr std::int64_t kMostPixelVectors = kMostPixels / kVectorLanes;
+/// The sums of a run of pixels, lane after lane of the panel.
+using PixelSums = V[16][kMostPixelVectors];
 
-/// kVectors vectors of pixels from `pixel` on, kOutputs lanes of the panel from `lane` on. Sums go to [pixel][16].
+/// kVectors vectors of pixels from `pixel` on, kOutputs lanes of the panel from `lane` on. Sums go to vectors `first` and on.
 template <int kVectors, int kOutputs>
-HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int lane, float* sums) {
+HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int lane, PixelSums& sums, std::int64_t first) {
   V acc[kVectors][kOutputs];
   for (auto& of_vector : acc)
     for (V& sum : of_vector) sum = hn::Zero(D());
@@ -57,49 +41,71 @@ HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int la
       }
     }
   }
-  for (int v = 0; v < kVectors; ++v) put_sums<kOutputs>(acc[v], sums + v * kVectorLanes * 16 + lane);
+  for (int o = 0; o < kOutputs; ++o)
+    for (int v = 0; v < kVectors; ++v) sums[lane + o][first + v] = acc[v][o];
 }
 
 /// Chains at once that hide the latency of an FMA, as far as there are registers for them.
 inline constexpr int kPixelChains = HWY_TARGET == HWY_AVX3 ? 16 : 8;
-inline constexpr std::int64_t kMostPixels = kMostPixelTiles * std::int64_t{kMaxTileRows};
 
-/// kOutputs lanes of the panel from `lane` on, of `count` pixels: many vectors at once, then half as many, down to one.
-template <int kOutputs, int kVectors = std::min(kPixelChains / kOutputs, static_cast<int>(kMostPixels / kVectorLanes))>
-HWY_INLINE void sum_outputs(const PixelPlanes& planes, std::int64_t pixel, std::int64_t count, int lane, float* sums) {
-  std::int64_t p = 0;
-  for (; count - p > (kVectors - 1) * kVectorLanes; p += kVectors * kVectorLanes)
-    sum_pixels<kVectors, kOutputs>(planes, pixel + p, lane, sums + p * 16);
+/// kOutputs lanes of the panel from `lane` on, of `count` vectors of pixels: many at once, then what is left.
+template <int kOutputs, int kVectors = std::min(kPixelChains / kOutputs, static_cast<int>(kMostPixelVectors))>
+HWY_INLINE void sum_outputs(const PixelPlanes& planes, std::int64_t pixel, std::int64_t count, int lane, PixelSums& sums,
+                            std::int64_t first = 0) {
+  for (; count >= kVectors; count -= kVectors, first += kVectors)
+    sum_pixels<kVectors, kOutputs>(planes, pixel + first * kVectorLanes, lane, sums, first);
   if constexpr (kVectors > 1) {
-    if (p < count) sum_outputs<kOutputs, kVectors / 2>(planes, pixel + p, count - p, lane, sums + p * 16);
+    if (count > 0) sum_outputs<kOutputs, kSmallCode ? kVectors / 2 : kVectors - 1>(planes, pixel, count, lane, sums, first);
   }
 }
 
-/// Tiles of pixels that lie behind each other, all but the last of them full, from all groups that meet in the panel.
-void run_pixels(std::span<const PixelPlanes> groups, std::int64_t pixel, std::span<const TileRows> tiles, const TileJob& job) noexcept {
-  HWY_ALIGN float sums[kMostPixels * 16];
-  std::int64_t count = 0;
-  for (const TileRows& rows : tiles) count += rows.count;
-  std::fill_n(sums, count * 16, 0.0f);
+/// The epilogue of one lane, and its values to where they belong.
+HWY_INLINE void finish_lane(V* values, std::int64_t vectors, int lane, std::span<const PixelOutputs> outputs, const TileJob& job) {
+  HWY_ALIGN float line[kMostPixels];
+  if (job.bias != nullptr) {
+    const V bias = hn::Set(D(), job.bias[lane]);
+    for (std::int64_t v = 0; v < vectors; ++v) values[v] = hn::Add(values[v], bias);
+  }
+  const auto put_in_line = [&]() HWY_ATTR {
+    for (std::int64_t v = 0; v < vectors; ++v) hn::Store(values[v], D(), line + v * kVectorLanes);
+  };
+  if (job.has_residual) {
+    put_in_line();
+    for (const PixelOutputs& part : outputs)
+      for (std::int64_t i = 0; i < part.count; ++i) line[part.first + i] += part.residual[i * part.residual_pixel + lane];
+    for (std::int64_t v = 0; v < vectors; ++v) values[v] = hn::Load(D(), line + v * kVectorLanes);
+  }
+  if (job.activation.function != Function::kNone) activate(values, static_cast<int>(vectors), job.activation);
+  put_in_line();
+  for (const PixelOutputs& part : outputs) {
+    float* const out = part.out + lane;
+    const float* const from = line + part.first;
+    const auto store = [&](std::int64_t step) {
+      for (std::int64_t i = 0; i < part.count; ++i) out[i * step] = from[i];
+    };
+    part.out_pixel == 1 ? store(1) : part.out_pixel == 2 ? store(2) : store(part.out_pixel);
+  }
+}
+
+/// Pixels that lie behind each other, of all groups that meet in the panel.
+void run_pixels(std::span<const PixelPlanes> groups, Interval<std::int64_t> pixels, std::span<const PixelOutputs> outputs,
+                const TileJob& job) noexcept {
+  PixelSums sums;
+  const std::int64_t pixel = pixels.begin, vectors = (pixels.size() + kVectorLanes - 1) / kVectorLanes;
   for (const PixelPlanes& planes : groups) {
     int lane = planes.first_lane;
-    for (; lane + 4 <= planes.end_lane; lane += 4) sum_outputs<4>(planes, pixel, count, lane, sums);
+    for (; lane + 4 <= planes.end_lane; lane += 4) sum_outputs<4>(planes, pixel, vectors, lane, sums);
     if (lane + 3 == planes.end_lane) {
-      sum_outputs<3>(planes, pixel, count, lane, sums);
+      sum_outputs<3>(planes, pixel, vectors, lane, sums);
       continue;
     }
     if (lane + 2 <= planes.end_lane) {
-      sum_outputs<2>(planes, pixel, count, lane, sums);
+      sum_outputs<2>(planes, pixel, vectors, lane, sums);
       lane += 2;
     }
-    if (lane < planes.end_lane) sum_outputs<1>(planes, pixel, count, lane, sums);
+    if (lane < planes.end_lane) sum_outputs<1>(planes, pixel, vectors, lane, sums);
   }
-  const float* from = sums;
-  for (const TileRows& rows : tiles) {
-    V values[kMaxTileRows * kPanelVectors];
-    for (int i = 0; i < rows.count * kPanelVectors; ++i, from += kVectorLanes) values[i] = hn::Load(D(), from);
-    finish_values(values, kPanelVectors, job.last_lanes, rows, job, 0);
-  }
+  for (int lane = 0; lane < job.last_lanes; ++lane) finish_lane(sums[lane], vectors, lane, outputs, job);
 }
 
 }  // namespace HWY_NAMESPACE

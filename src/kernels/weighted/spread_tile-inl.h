@@ -1,5 +1,5 @@
-// Groups of fewer than 16 outputs with a single tap, whose inputs fill no more than two vectors for each vector of lanes: as in all groups
-// of up to twice as many inputs as outputs. They are loaded once and spread to the lanes in registers.
+// Groups of fewer than 16 outputs with a single tap, whose inputs fill no more than four vectors for each vector of lanes: as in all groups
+// of up to four times as many inputs as outputs. They are loaded once and spread to the lanes in registers.
 #if defined(SLUICE_WEIGHTED_SPREAD_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_WEIGHTED_SPREAD_TILE_INL_H_
 #undef SLUICE_WEIGHTED_SPREAD_TILE_INL_H_
@@ -30,7 +30,7 @@ std::int64_t vectors_to_spread(const TileJob& job, const std::int32_t* sources) 
   return (most + kVectorLanes - 1) / kVectorLanes;
 }
 
-/// kInputs: the vectors that they fill, one or two.
+/// kInputs: the vectors that they fill, one, two or four.
 template <int kRows, int kInputs>
 HWY_NOINLINE void spread_tile(const TileRows& rows, const TileJob& job, const std::int32_t* sources) {
   const D d;
@@ -44,7 +44,7 @@ HWY_NOINLINE void spread_tile(const TileRows& rows, const TileJob& job, const st
     V inputs[kRows][kInputs];
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
-      HWY_UNROLL(2)
+      HWY_UNROLL(4)
       for (int i = 0; i < kInputs; ++i) inputs[m][i] = load_lanes(rows.a[m] + sources[first] + i * kVectorLanes, count - i * kVectorLanes);
     }
     auto place = hn::Sub(hn::LoadU(whole, sources + first), hn::Set(whole, sources[first]));
@@ -52,11 +52,14 @@ HWY_NOINLINE void spread_tile(const TileRows& rows, const TileJob& job, const st
     for (std::int64_t k = 0; k < job.depth; ++k, b += 16) {
       const V weights = hn::LoadU(d, b);
       const auto lanes = hn::IndicesFromVec(d, hn::And(place, lanes_of_vector));
-      const auto behind = hn::RebindMask(d, hn::Gt(place, lanes_of_vector));
+      hn::Mask<D> behind[kInputs];
+      HWY_UNROLL(4)
+      for (int i = 1; i < kInputs; ++i) behind[i] = hn::RebindMask(d, hn::Gt(place, hn::Set(whole, i * kVectorLanes - 1)));
       HWY_UNROLL(16)
       for (int m = 0; m < kRows; ++m) {
         V input = hn::TableLookupLanes(inputs[m][0], lanes);
-        if constexpr (kInputs == 2) input = hn::IfThenElse(behind, hn::TableLookupLanes(inputs[m][1], lanes), input);
+        HWY_UNROLL(4)
+        for (int i = 1; i < kInputs; ++i) input = hn::IfThenElse(behind[i], hn::TableLookupLanes(inputs[m][i], lanes), input);
         acc[m][v] = functions::fused(input, weights, acc[m][v]);
       }
       place = hn::Add(place, hn::Set(whole, 1));

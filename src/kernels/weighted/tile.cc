@@ -415,12 +415,25 @@ void run_lanes(const TileRows& rows, const TileJob& job) noexcept {
 }
 
 bool run_spread(const TileRows& rows, const TileJob& job, const std::int32_t* sources) noexcept {
-  constexpr std::int64_t kMost = HWY_TARGET == HWY_SCALAR ? 1 : 2;
+  constexpr std::int64_t kTwoVectors = HWY_TARGET == HWY_SCALAR ? 1 : 2, kMost = HWY_TARGET == HWY_SCALAR ? 1 : 4;
+  constexpr int kRowsOfFour = 4;  // whose inputs fit the registers, where they fill four vectors each
   const std::int64_t vectors = vectors_to_spread(job, sources);
   if (vectors > kMost) return false;
   static constexpr auto kOne = spread_tiles<1>(std::make_index_sequence<kLaneRows>());
-  static constexpr auto kTwo = spread_tiles<static_cast<int>(kMost)>(std::make_index_sequence<kLaneRows>());
-  if (rows.count > 0) (vectors <= 1 ? kOne : kTwo)[static_cast<std::size_t>(rows.count - 1)](rows, job, sources);
+  static constexpr auto kTwo = spread_tiles<static_cast<int>(kTwoVectors)>(std::make_index_sequence<kLaneRows>());
+  static constexpr auto kFour = spread_tiles<static_cast<int>(kMost)>(std::make_index_sequence<kRowsOfFour>());
+  if (vectors <= kTwoVectors) {
+    if (rows.count > 0) (vectors <= 1 ? kOne : kTwo)[static_cast<std::size_t>(rows.count - 1)](rows, job, sources);
+    return true;
+  }
+  for (int first = 0; first < rows.count; first += kRowsOfFour) {
+    TileRows some;
+    some.count = std::min(kRowsOfFour, rows.count - first);
+    std::copy_n(rows.a + first, some.count, some.a);
+    std::copy_n(rows.out + first, some.count, some.out);
+    if (job.has_residual) std::copy_n(rows.residual + first, some.count, some.residual);
+    kFour[static_cast<std::size_t>(some.count - 1)](some, job, sources);
+  }
   return true;
 }
 

@@ -17,6 +17,7 @@
 
 #include "sluice/core/activation.h"
 #include "sluice/core/cpu.h"
+#include "sluice/core/interval.h"
 
 namespace sluice::kernels::weighted {
 
@@ -82,8 +83,18 @@ struct PixelRun {
   std::int64_t end_input = 0;
 };
 
-/// Tiles whose pixels are summed at once: chains enough of one output to hide the latency of an FMA.
-inline constexpr int kMostPixelTiles = 8;
+/// Pixels that are summed at once where they are the lanes: chains enough of one output to hide the latency of an FMA.
+inline constexpr std::int64_t kMostPixels = 128;
+
+/// Outputs of `count` pixels of a row, whose sums are those from `first` on of a run of pixels. As in PixelRun.
+struct PixelOutputs {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  float* out = nullptr;
+  std::int64_t out_pixel = 0;
+  const float* residual = nullptr;
+  std::int64_t residual_pixel = 0;
+};
 
 /// Planes of pixels, one for each input channel of a group, and the lanes of a panel that are its outputs.
 ///
@@ -124,14 +135,13 @@ struct TileTable {
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lane_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   // One panel whose lanes read inputs of the pixel itself: product k of lane l reads a[sources[l] + k], sources ascending, those of lanes
-  // that are no outputs as the last. False, and nothing done, where the inputs of a vector's lanes fill more than two vectors.
+  // that are no outputs as the last. False, and nothing done, where the inputs of a vector's lanes fill more than four vectors.
   bool (*spread)(const TileRows& rows, const TileJob& job, const std::int32_t* sources) noexcept = nullptr;
   // As lane_run, for whole panels; taps that meet padding are left out. False, and nothing done, for windows it has no code for.
   bool (*slide)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
 
-  // The pixels of `tiles`, which lie behind each other from `pixel` on in all planes; up to a vector behind them is read. At most
-  // kMostPixelTiles, all but the last of kMaxTileRows pixels.
-  void (*pixel_lanes)(std::span<const PixelPlanes> groups, std::int64_t pixel, std::span<const TileRows> tiles,
+  // Pixels [begin, end) of all planes, at most kMostPixels, those of them that are outputs; up to a vector behind them is read.
+  void (*pixel_lanes)(std::span<const PixelPlanes> groups, Interval<std::int64_t> pixels, std::span<const PixelOutputs> outputs,
                       const TileJob& job) noexcept = nullptr;
 
   /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `column_run`?

@@ -13,6 +13,7 @@
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/narrow.h"
+#include "src/kernels/weighted/pixel_area.h"
 #include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
@@ -160,11 +161,24 @@ void run_lanes(const KernelCall& call, const TileTable& tiles) noexcept {
 
 /// Of few outputs the pixels of a phase are the lanes, over planes of inputs (lanes.h). A build without grouped convolutions has no such tiles,
 /// and the others give the same bits.
-bool has_pixel_lanes(const ConvolutionParameters& conv) noexcept {
+bool pixels_are_lanes(const ConvolutionParameters& conv) noexcept {
   constexpr std::int64_t kLeastColumns = 12, kLeastTaps = 2;
   const Window& w = conv.window;
-  return has_kernel(kernel_id::kConvGroupedLanes) && conv.groups == 1 && conv.out_channels <= kMostPixelOutputs &&
-         !is_narrow(conv.weighted.panels.layout) && w.taps() >= kLeastTaps && w.out_w / w.stride_w >= kLeastColumns;
+  return has_kernel(kernel_id::kConvGroupedLanes) && conv.groups == 1 && !is_narrow(conv.weighted.panels.layout) &&
+         w.taps() >= kLeastTaps && w.out_w / w.stride_w >= kLeastColumns;
+}
+bool has_pixel_lanes(const ConvolutionParameters& conv) noexcept {
+  return conv.out_channels <= kMostPixelOutputs && pixels_are_lanes(conv);
+}
+
+/// The channels of a step whose lanes are those of panels. Where the last panel has a few outputs only, which would take as long as sixteen,
+/// the pixels are the lanes of these.
+ChannelRange panel_channels(const ConvolutionParameters& conv, ChannelRange channels) noexcept {
+  constexpr std::int64_t kMostOutputs = 5, kLeastDepth = 16;
+  const std::int64_t last = conv.out_channels % kPanelLanes, whole = conv.out_channels - last;
+  const bool few = whole > 0 && last > 0 && last <= kMostOutputs && conv.in_channels >= kLeastDepth && pixels_are_lanes(conv);
+  if (!few || channels.end <= whole) return channels;
+  return {channels.begin, std::max(channels.begin, whole)};
 }
 
 StripPlan plan_pixels(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
@@ -213,22 +227,14 @@ class PixelPhases {
     const Window& w = conv_.window;
     const auto qy = outputs_of_phase(area_.rows, phase_y, w.stride_h);
     const auto qx = outputs_of_phase(area_.columns, phase_x, w.stride_w);
-    std::array<TileRows, kMostPixelTiles> together;
-    for (std::int64_t y = qy.begin; y < qy.end; ++y) {
-      const std::int64_t row = area_.image * w.out_h + y * w.stride_h + phase_y;
-      for (std::int64_t x = qx.begin; x < qx.end;) {
-        const std::int64_t first = x;
-        std::size_t count = 0;
-        for (; count < together.size() && x < qx.end; ++count) {
-          TileRows& rows = together[count];
-          rows.count = static_cast<int>(std::min<std::int64_t>(kMaxTileRows, qx.end - x));
-          for (int m = 0; m < rows.count; ++m, ++x)
-            OutputWalk(call_, row, x * w.stride_w + phase_x, {0, w.out_w}, block.channel).set(m, rows);
-        }
-        const std::int64_t pixel = (y - source_.row) * plan_.in_columns + first - source_.column;
-        tiles_.pixel_lanes({&planes, 1}, pixel, {together.data(), count}, job);
-      }
-    }
+    const PixelArea pixels{.first = (qy.begin - source_.row) * plan_.in_columns + qx.begin - source_.column,
+                           .rows = qy.size(),
+                           .columns = qx.size(),
+                           .pitch = plan_.in_columns};
+    run_pixel_area(tiles_, {&planes, 1}, pixels, job, [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+      const std::int64_t out_row = area_.image * w.out_h + (qy.begin + row) * w.stride_h + phase_y;
+      return pixel_outputs(call_, out_row, (qx.begin + column) * w.stride_w + phase_x, w.stride_w, count, block.channel);
+    });
   }
 
   const KernelCall& call_;
@@ -245,28 +251,16 @@ void run_pixel_phases(const KernelCall& call, const TileTable& tiles) noexcept {
   const StripPlan plan = plan_pixels(conv, {call.rows, call.channels, threads});
   const OutAreas areas(call.rows, conv.window, plan);
   const Blocks blocks(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels, 1, 1);
+  const Block block = blocks[0];  // the only one
   const Strips strips(call.workspace, plan, threads);
   for_each_unit(call, areas.count(), [&](std::int64_t unit, int thread) noexcept {
     const OutArea area = areas[unit];
-    PixelPhases(call, tiles, plan, area).run(blocks[0], strips.segment_offsets(thread), strips.strip(thread));
+    PixelPhases(call, tiles, plan, area).run(block, strips.segment_offsets(thread), strips.strip(thread));
   });
 }
 
-}  // namespace
-
-Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  if (phases_are_lanes(conv)) return transposed_lanes_workspace(conv, extent);
-  if (!groups_fill_panels(conv)) return strip_workspace(plan_lanes(conv, extent), extent.threads);
-  if (has_pixel_lanes(conv)) return strip_workspace(plan_pixels(conv, extent), extent.threads);
-  return strip_workspace(cut_strips(conv, extent, Direction::kTransposed).strip, extent.threads) +
-         NarrowRooms::bytes(narrow_step(conv.weighted, conv.groups, extent));
-}
-
-void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
+void run_panels(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
-  if (phases_are_lanes(conv)) return run_transposed_lanes(call, tiles);
-  if (!groups_fill_panels(conv)) return run_lanes(call, tiles);
-  if (has_pixel_lanes(conv)) return run_pixel_phases(call, tiles);
   const int threads = thread_count(call);
   const StripCut cut = cut_strips(conv, {call.rows, call.channels, threads}, Direction::kTransposed);
   const OutAreas areas(call.rows, conv.window, cut.strip);
@@ -286,6 +280,35 @@ void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
     job.depth = cut.strip.depth;
     PhaseRunner(call, tiles.rows, cut.strip, area, strip).run(block, job, strips.segment_offsets(thread), runner);
   });
+}
+
+}  // namespace
+
+Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  if (phases_are_lanes(conv)) return transposed_lanes_workspace(conv, extent);
+  if (!groups_fill_panels(conv)) return strip_workspace(plan_lanes(conv, extent), extent.threads);
+  if (has_pixel_lanes(conv)) return strip_workspace(plan_pixels(conv, extent), extent.threads);
+  StepExtent of_panels = extent, of_pixels = extent;
+  of_panels.channels = panel_channels(conv, extent.channels);
+  of_pixels.channels.begin = of_panels.channels.end;
+  Bytes most(0);
+  if (of_panels.channels.size() > 0)
+    most = strip_workspace(cut_strips(conv, of_panels, Direction::kTransposed).strip, extent.threads) +
+           NarrowRooms::bytes(narrow_step(conv.weighted, conv.groups, of_panels));
+  if (of_pixels.channels.size() > 0) most = std::max(most, strip_workspace(plan_pixels(conv, of_pixels), extent.threads));
+  return most;
+}
+
+void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
+  const auto& conv = call.parameters<ConvolutionParameters>();
+  if (phases_are_lanes(conv)) return run_transposed_lanes(call, tiles);
+  if (!groups_fill_panels(conv)) return run_lanes(call, tiles);
+  if (has_pixel_lanes(conv)) return run_pixel_phases(call, tiles);
+  KernelCall of_panels = call, of_pixels = call;
+  of_panels.channels = panel_channels(conv, call.channels);
+  of_pixels.channels.begin = of_panels.channels.end;
+  if (of_panels.channels.size() > 0) run_panels(of_panels, tiles);
+  if (of_pixels.channels.size() > 0) run_pixel_phases(of_pixels, tiles);
 }
 
 }  // namespace sluice::kernels::weighted
