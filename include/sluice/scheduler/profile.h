@@ -169,10 +169,12 @@ class Profile {
   }
   template <class Less>
   static Seen middle_by(std::span<const Seen> seen, Less is_less) noexcept {
-    std::array<Seen, kAgreeingMildly> sorted{};
-    const auto end = std::copy(seen.begin(), seen.end(), sorted.begin());
-    std::sort(sorted.begin(), end, is_less);
-    return sorted[seen.size() / 2];
+    for (const Seen& one : seen) {
+      const auto before = std::count_if(seen.begin(), seen.end(), [&](const Seen& other) { return is_less(other, one); });
+      const auto after = std::count_if(seen.begin(), seen.end(), [&](const Seen& other) { return is_less(one, other); });
+      if (std::max(before, after) * 2 < static_cast<std::ptrdiff_t>(seen.size())) return one;
+    }
+    return seen.front();
   }
   static double middle(std::span<const Seen> seen) noexcept { return middle_by(seen, less).ratio; }
   static bool is_one_unit(std::span<const Seen> seen) noexcept {
