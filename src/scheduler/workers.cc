@@ -12,7 +12,10 @@ void Dispatcher::work(void* context) noexcept {
   // device.
   const FleetProcessor& processor = worker.dispatcher->fleet_.processors[worker.number];
   if (worker.dispatcher->fleet_.computes(worker.number)) work_in_turns_of(kLongTurnNs);
-  if (processor.clock) wake_on_time();
+  if (processor.clock) {  // as a device interrupts: even a caller gives way to it
+    wake_on_time();
+    work_in_turns_of(kShortTurnNs);
+  }
   worker.dispatcher->measure(worker);
   worker.dispatcher->serve(worker);
 }

@@ -109,6 +109,35 @@ TEST_CASE("changes that come and go carry no unit away that nobody measures mean
   CHECK(profile.time(ModelId(2), 0, 0) < 2200);
 }
 
+TEST_CASE("three units in a row that were disturbed mildly change no other time, five do") {
+  const Device device = make_device(1);
+  const std::vector<Model> models = {make_chain({{1000}}), make_chain({{2000}}), make_chain({{1500}})};
+  Profile profile(device, models);
+  const auto disturb = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const ModelId model(i % 2);
+      profile.observe(model, 0, 0, profile.time(model, 0, 0) * 3 / 2);
+    }
+  };
+  disturb(4);
+  CHECK(profile.time(ModelId(2), 0, 0) == 1500);
+  profile.observe(ModelId(0), 0, 0, profile.time(ModelId(0), 0, 0));
+  disturb(5);
+  CHECK(profile.time(ModelId(2), 0, 0) > 1800);
+}
+
+TEST_CASE("a disturbance that the units seen recover from one by one leaves no other time far off") {
+  const Device device = make_device(1);
+  const std::vector<Model> models = {make_chain({{1000}}), make_chain({{1200}}), make_chain({{1000}})};
+  Profile profile(device, models);
+  for (int change = 0; change < 10; ++change) {
+    for (int i = 0; i < 5; ++i) profile.observe(ModelId(i % 2), 0, 0, profile.time(ModelId(i % 2), 0, 0) * 3 / 2);
+    for (int i = 0; i < 40; ++i) profile.observe(ModelId(i % 2), 0, 0, profile.time(ModelId(i % 2), 0, 0) * 9 / 10);
+    for (int i = 0; i < 8; ++i) profile.observe(ModelId(i % 2), 0, 0, i % 2 == 0 ? 1000 : 1200);
+  }
+  CHECK(profile.time(ModelId(2), 0, 0) < 2200);
+}
+
 TEST_CASE("what short units show moves no long one") {
   const Device device = make_device(1);
   const std::vector<Model> models = {make_chain({{1000}}), make_chain({{1100}}), make_chain({{100000}})};

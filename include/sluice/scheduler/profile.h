@@ -3,7 +3,8 @@
 //
 // Two things move a time. Against noise each new measurement counts a tenth. A change (another clock rate, another program on the core):
 // the last few units of a processor agree that it takes much longer or shorter than expected; then all its times move at once, because it
-// is the processor that changed. A processor that has become three times slower is known after `kAgreeing` units. Two exceptions: where
+// is the processor that changed. A processor that has become three times slower is known after `kAgreeing` units; a smaller change takes
+// `kAgreeingMildly`, because short disturbances often look like one. Two exceptions: where
 // they are one unit that has run a few times only, its first estimate was wrong, and it moves alone; and what short units show (cold
 // caches, late wakes) moves no unit that is `kReach` times as long. Nor can changes that come and go carry a unit away that nobody measures
 // meanwhile: after each it is within a factor of `kApart` of its first time on a processor as the units show it.
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "sluice/scheduler/device.h"
@@ -89,16 +91,16 @@ class Profile {
     const std::size_t at = unit * processors_ + processor;
     const double ratio = static_cast<double>(std::max<Time>(took, 1)) / static_cast<double>(t.time[at]);
     Recent& recent = recent_[processor];
-    recent.seen[recent.count++ % kAgreeing] = {ratio, ratio * t.exact[at] / t.first[at], t.time[at], model, unit};
+    recent.seen[recent.count++ % kAgreeingMildly] = {ratio, ratio * t.exact[at] / t.first[at], t.time[at], model, unit};
     if (t.seen[at] < kYoung) ++t.seen[at];
-    if (recent.count >= kAgreeing && agree(recent)) {
-      if (t.seen[at] < kYoung && is_one_unit(recent)) {
-        const Time before = recent.seen[recent.count % kAgreeing].expected;  // by the oldest of the three
-        set(t, at, t.exact[at] * middle(recent));
+    if (const std::span<const Seen> agreeing = agreement(recent); !agreeing.empty()) {
+      if (t.seen[at] < kYoung && is_one_unit(agreeing)) {
+        const Time before = agreeing.front().expected;  // by the oldest of them
+        set(t, at, t.exact[at] * middle(agreeing));
         t.first[at] *= t.exact[at] / static_cast<double>(before);  // else `follow` would take its error for a change of the processor
         settle();
       } else {
-        follow(processor, recent);
+        follow(processor, agreeing);
       }
       recent.count = 0;
       return;
@@ -128,13 +130,16 @@ class Profile {
   }
 
  private:
-  static constexpr double kLargestStep = 4;    // one outlier moves an expectation by at most three tenths
-  static constexpr std::size_t kAgreeing = 3;  // measurements that make a change; two would take a pair of interruptions for one
-  static constexpr double kChanged = 1.3;      // beyond this ratio; noise of single units stays well below it
+  static constexpr double kLargestStep = 4;  // one outlier moves an expectation by at most three tenths
+  // Measurements that make a change; all of them are beyond this ratio, and the largest is below so many times the smallest. Two would take
+  // a pair of interruptions for a change; noise of single units stays well below the smaller ratio.
+  static constexpr std::size_t kAgreeing = 3, kAgreeingMildly = 5;
+  static constexpr double kChanged = 2, kChangedMildly = 1.3;
+  static constexpr double kSpread = 1.4, kSpreadMildly = 2;
 
   static constexpr std::uint8_t kYoung = 8;  // measurements of a unit until its time is not taken for a first estimate any more
   static constexpr Time kReach = 8;
-  static constexpr double kApart = 2;
+  static constexpr double kApart = 1.25;
 
   struct Seen {
     double ratio = 1;
@@ -144,35 +149,48 @@ class Profile {
     UnitIndex unit = 0;
   };
   struct Recent {
-    std::array<Seen, kAgreeing> seen{};
+    std::array<Seen, kAgreeingMildly> seen{};
+    std::array<Seen, kAgreeingMildly> in_order{};  // scratch: the last ones, the oldest first
     std::size_t count = 0;
   };
 
   static bool less(const Seen& a, const Seen& b) noexcept { return a.ratio < b.ratio; }
-  static bool agree(const Recent& recent) noexcept {
-    const auto [least, most] = std::minmax_element(recent.seen.begin(), recent.seen.end(), less);
-    return (least->ratio > kChanged || most->ratio < 1 / kChanged) && most->ratio < 2 * least->ratio;
+  static bool agree(std::span<const Seen> seen, double changed, double spread) noexcept {
+    const auto [least, most] = std::minmax_element(seen.begin(), seen.end(), less);
+    return (least->ratio > changed || most->ratio < 1 / changed) && most->ratio < spread * least->ratio;
   }
-  static double middle(Recent recent) noexcept {
-    std::sort(recent.seen.begin(), recent.seen.end(), less);
-    return recent.seen[kAgreeing / 2].ratio;
+  /// The last measurements of a processor that agree that it has changed, the oldest first; nothing if they do not.
+  static std::span<const Seen> agreement(Recent& recent) noexcept {
+    const std::size_t known = std::min(recent.count, kAgreeingMildly);
+    for (std::size_t i = 0; i < known; ++i) recent.in_order[i] = recent.seen[(recent.count - known + i) % kAgreeingMildly];
+    const std::span<const Seen> all(recent.in_order.data(), known);
+    if (known >= kAgreeing && agree(all.last(kAgreeing), kChanged, kSpread)) return all.last(kAgreeing);
+    return known == kAgreeingMildly && agree(all, kChangedMildly, kSpreadMildly) ? all : std::span<const Seen>();
   }
-  static bool is_one_unit(const Recent& recent) noexcept {
-    return std::all_of(recent.seen.begin(), recent.seen.end(),
-                       [&](const Seen& seen) { return seen.model == recent.seen[0].model && seen.unit == recent.seen[0].unit; });
+  template <class Less>
+  static Seen middle_by(std::span<const Seen> seen, Less is_less) noexcept {
+    for (const Seen& one : seen) {
+      const auto before = std::count_if(seen.begin(), seen.end(), [&](const Seen& other) { return is_less(other, one); });
+      const auto after = std::count_if(seen.begin(), seen.end(), [&](const Seen& other) { return is_less(one, other); });
+      if (std::max(before, after) * 2 < static_cast<std::ptrdiff_t>(seen.size())) return one;
+    }
+    return seen.front();
   }
-  static Time longest(const Recent& recent) noexcept {
+  static double middle(std::span<const Seen> seen) noexcept { return middle_by(seen, less).ratio; }
+  static bool is_one_unit(std::span<const Seen> seen) noexcept {
+    return std::all_of(seen.begin(), seen.end(), [&](const Seen& one) { return one.model == seen[0].model && one.unit == seen[0].unit; });
+  }
+  static Time longest(std::span<const Seen> seen) noexcept {
     Time longest = 0;
-    for (const Seen& seen : recent.seen) longest = std::max(longest, seen.expected);
+    for (const Seen& one : seen) longest = std::max(longest, one.expected);
     return longest;
   }
 
   /// The processor has changed as these units show.
-  void follow(std::size_t processor, Recent recent) noexcept {
-    const double factor = middle(recent);
-    const Time reach = kReach * longest(recent);
-    std::sort(recent.seen.begin(), recent.seen.end(), [](const Seen& a, const Seen& b) { return a.since_first < b.since_first; });
-    const double speed = recent.seen[kAgreeing / 2].since_first;
+  void follow(std::size_t processor, std::span<const Seen> seen) noexcept {
+    const double factor = middle(seen);
+    const Time reach = kReach * longest(seen);
+    const double speed = middle_by(seen, [](const Seen& a, const Seen& b) { return a.since_first < b.since_first; }).since_first;
     for (Table& t : tables_)
       for (std::size_t at = processor; at < t.time.size(); at += processors_)
         if (t.time[at] < kNever && t.time[at] <= reach)

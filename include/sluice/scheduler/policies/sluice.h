@@ -57,12 +57,14 @@ inline void follow(const State& state, PolicyMemory& memory, Decisions& out) noe
   }
 }
 
+inline bool gives_way(const State& state, std::size_t p, int priority) noexcept {
+  const ProcessorState& processor = state.processors[p];
+  return processor.busy && processor.step > 0 && processor.waiting.empty() && state.job(processor.run.job).priority < priority;
+}
+
 /// How long until a processor is there for a job of `priority`: what is less important gives way at a step boundary.
 inline Time wait_for(const State& state, std::size_t p, int priority) noexcept {
-  const ProcessorState& processor = state.processors[p];
-  const Time wait = state.wait(p);
-  const bool gives_way = processor.busy && processor.waiting.empty() && state.job(processor.run.job).priority < priority;
-  return gives_way && processor.step > 0 ? std::min(wait, processor.step) : wait;
+  return gives_way(state, p, priority) ? std::min(state.wait(p), state.processors[p].step) : state.wait(p);
 }
 
 /// Jobs that are more important than what runs take a processor at its next step boundary where they end sooner that way. Returns the
@@ -79,7 +81,9 @@ inline std::uint32_t make_way(const State& state, Decisions& out) noexcept {
     for (std::size_t p = 0; p < state.processors.size(); ++p) {
       if (!state.processors[p].usable || state.profile->time(job.model, next, p) >= kNever || giving_way >> p & 1) continue;
       const Time rest = state.expected_run(slot, next, next + 1, p) + state.profile->tail(job.model, next, p);
-      waiting = std::min(waiting, state.wait(p) + rest);
+      // A run that is past its expected end may still last: nobody waits for it where it can give way.
+      const Time wait = gives_way(state, p, job.priority) ? std::max(state.wait(p), state.processors[p].step + 1) : state.wait(p);
+      waiting = std::min(waiting, wait + rest);
       if (wait_for(state, p, job.priority) + rest >= best) continue;
       best = wait_for(state, p, job.priority) + rest;
       chosen = p;
