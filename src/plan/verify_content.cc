@@ -395,10 +395,10 @@ class ContentVerifier {
     const PlacedTensor b = placed(TensorId(later));
     if (views_disjoint(a, b)) return true;
     if (!has_views_[earlier] && !has_views_[later] && row_lives_.apart(earlier, later)) return true;
-    if (first_write_[later] < 0 || ready_[earlier] > first_write_[later]) return false;
+    if (first_write_[later] < 0) return false;
     const NodeId writer = plan_.steps[static_cast<std::size_t>(first_write_[later])].node;
     const LastReads& reads = reads_[earlier];
-    const std::int64_t by_others = reads.node == writer && reads.last >= 0 ? reads.by_other : reads.last;
+    const std::int64_t by_others = std::max(reads.node == writer && reads.last >= 0 ? reads.by_other : reads.last, ready_[earlier] - 1);
     if (by_others >= first_write_[later] && !reads_stay_ahead(earlier, later, by_others)) return false;
     const model::Node& node = graph_.node(writer);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -410,7 +410,7 @@ class ContentVerifier {
     return true;
   }
 
-  /// Other nodes read `earlier` until step `last`, while `later` takes its place row by row: none of them a row that is gone.
+  /// Other nodes write and read `earlier` until step `last`, while `later` takes its place row by row: none of them a row that is gone.
   bool reads_stay_ahead(std::size_t earlier, std::size_t later, std::int64_t last) {
     walked_ += last - first_write_[later];
     if (last >= steps_ || walked_ > kMaxWalked || has_views_[earlier] || !same_view(placed(TensorId(earlier)), placed(TensorId(later))))
@@ -422,6 +422,7 @@ class ContentVerifier {
       if (step.node == writer) replaced = std::max(replaced, step.rows.end);
       if (step.node == writer || step.prepare) continue;
       const model::Node& node = graph_.node(step.node);
+      if (node.outputs[0].index() == earlier && step.rows.begin < replaced) return false;
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         if (node.inputs[k].index() != earlier) continue;
         const auto rows = rows_of_input(graph_, node, k, step.rows);

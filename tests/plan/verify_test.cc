@@ -609,12 +609,66 @@ const std::vector<BreakageOf<BetweenSample>>& between_breakages() {
   return all;
 }
 
+/// x -> a -> b, each in place of the one before, two rows at a time; a pool of one row reads a, too, before b takes its place.
+struct PlaceSample : HandMade {
+  enum : std::size_t { kX, kA, kP, kB };
+
+  PlaceSample() : HandMade("one place") {
+    const Shape rows{1, 8, 4, 16};
+    add_tensors({rows, rows, rows, rows});
+    add_input("x", kX);
+    add_output("p", kP);
+    add_output("b", kB);
+    add_node(OpKind::kUnary, {kX}, kA);
+    add_node(OpKind::kPool, {kA}, kP);
+    set_window(1);
+    add_node(OpKind::kUnary, {kA}, kB);
+    for (std::int64_t row = 0; row < 8; row += 2)
+      for (std::size_t n = 0; n < 3; ++n) add_step(n, {row, row + 2}, {0, 16});
+    plan.buffers.push_back({BufferKind::kInput, Bytes(8 * 256 + 64), 64, Bytes(), {0, 12}, false});
+    plan.buffers.push_back({BufferKind::kOutput, Bytes(8 * 256 + 64), 64, Bytes(8 * 256 + 64), {0, 12}, false});
+    plan.arena_bytes = plan.capacity = Bytes(16 * 256 + 128);
+    for (const std::size_t buffer : {0, 0, 1, 0}) plan.tensors.push_back({BufferId(buffer), Bytes(), 256, 64, 0});
+  }
+  void set_window(std::int64_t height) {
+    model::PoolAttributes pool;
+    pool.window = {8, 4, 8, 4, height, 3, 1, 1, 1, 1, height / 2, 1, height / 2, 1};
+    graph.nodes[1].attributes = pool;
+  }
+};
+
+const std::vector<BreakageOf<PlaceSample>>& place_breakages() {
+  using P = PlaceSample;
+  static const std::vector<BreakageOf<P>> all = {
+      {"I6", "a row that is read when another has its place", [](P& s) { std::swap(s.plan.steps[4], s.plan.steps[5]); }},
+      {"I6", "a window that reaches to rows that are gone",
+       [](P& s) {
+         s.set_window(3);
+         for (std::size_t band = 3; band > 0; --band) std::swap(s.plan.steps[3 * band], s.plan.steps[3 * band - 1]);
+       }},
+      {"I6", "rows that are made when another has their place",
+       [](P& s) {
+         std::swap(s.plan.steps[0].rows, s.plan.steps[3].rows);
+         std::swap(s.plan.steps[1].rows, s.plan.steps[4].rows);
+       }},
+      {"I6", "one row lower than what it replaces",
+       [](P& s) {
+         s.plan.buffers[0].size = Bytes(9 * 256 + 64);
+         s.plan.buffers[1].offset = Bytes(9 * 256 + 64);
+         s.plan.arena_bytes = s.plan.capacity = Bytes(17 * 256 + 128);
+         s.plan.tensors[P::kB].offset = Bytes(256);
+       }},
+  };
+  return all;
+}
+
 TEST_CASE("a plan by hand passes") {
   check_passes(Sample());
   check_passes(DerivedSample());
   check_passes(BandSample());
   check_passes(TurnSample());
   check_passes(BetweenSample());
+  check_passes(PlaceSample());
 }
 
 TEST_CASE("every kind of broken plan is refused by its own rule") {
@@ -623,6 +677,7 @@ TEST_CASE("every kind of broken plan is refused by its own rule") {
   check_refused(band_breakages());
   check_refused(turn_breakages());
   check_refused(between_breakages());
+  check_refused(place_breakages());
 }
 
 TEST_CASE("bands whose channels come in slices pass") {

@@ -8,6 +8,7 @@
 #include "sluice/planner/planner.h"
 #include "tests/planner/nets.h"
 #include "tests/planner/problem_fixture.h"
+#include "tests/property/band_nets.h"
 
 namespace sluice::planner {
 namespace {
@@ -180,6 +181,27 @@ TEST_CASE("queries with a norm of their own leave their input, keys and values w
   }
 }
 
+TEST_CASE("sums in a region stay in the place of what enters it, if nothing reads rows that are gone") {
+  const auto peak = [](std::int64_t window, bool in_place) -> std::optional<std::uint64_t> {
+    const model::Graph graph = sums_in_place_net(window);
+    const profiler::DeviceProfile profile;
+    const Problem whole = problem_of(graph, profile);
+    const std::vector<NodeId> order = graph_order(graph);
+    const Uses uses(graph, whole.kernels, order);
+    StepCosts costs(whole, false);
+    const Partitioned parts(whole, uses, order, false, {{1, order.size() - 1, 11, true, ~std::uint64_t{0}, in_place}}, costs);
+    CHECK(parts.works_in_place(0) == in_place);
+    if (!parts.valid()) return std::nullopt;
+    const Need most = parts.needs()[1];
+    return most.activations;
+  };
+  constexpr std::uint64_t kMap = 11 * 5 * 16 * sizeof(float);
+  REQUIRE((peak(1, false) && peak(1, true)));
+  CHECK(*peak(1, true) + kMap / 2 < *peak(1, false));
+  CHECK_FALSE(peak(3, true));
+  CHECK(peak(3, false));
+}
+
 TEST_CASE("a budget between two rungs takes the first that fits") {
   const model::Graph graph = dense_block();
   const auto whole = minimum_capacity(graph, {}, {.partition = Partition::kOff}), least = minimum_capacity(graph, {}, {});
@@ -292,6 +314,44 @@ TEST_CASE("in a region rings share bytes, and its input dies under its output") 
   CHECK(live_peak(after) < before);
   const std::uint64_t in = graph.tensor(graph.inputs[0].tensor).bytes().count();
   if (banded->overlaid) CHECK(banded->overlaid->bytes < in + cutter.output_bytes(5));
+}
+
+TEST_CASE("rings that are done before the last rows of a region's output lie there, and what is needed then does not") {
+  NetBuilder net("under the output");
+  TensorId x = net.input({1, 64, 32, 4});
+  for (const std::int64_t channels : {16, 16, 16, 64}) x = net.conv(x, {.channels = channels, .kernel = 3});
+  net.output(net.pool(x, 2, 2));
+  const model::Graph graph = net.finish();
+  const KernelChoice kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  std::vector<bool> apart(graph.tensors.size(), false);
+  Uses(graph, kernels, order).mark_inside({0, 4, 64}, apart);
+  const Views views = assign_views(graph, kernels, order, false, apart);
+  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
+  const std::optional<Banded> banded = cutter.cut_on_demand(0, 4, 64);
+  REQUIRE(banded.has_value());
+  std::vector<SlotUse> rings = cutter.slots_of(*banded);
+  const std::vector<SlotUse> all = rings;
+  const std::optional<UnderOutput> under = place_under_output(graph, views, cutter, *banded, rings);
+  REQUIRE(under.has_value());
+  const std::uint64_t row = cutter.row_bytes(3), height = cutter.output_bytes(3);
+  std::size_t there = 0;
+  for (std::size_t r = 0; r < rings.size(); ++r) {
+    if (under->offsets[r] == UnderOutput::kNowhere) continue;
+    ++there;
+    CHECK(rings[r].busy.empty());
+    CHECK(under->offsets[r] + all[r].bytes() <= height);
+    // The first output row on its bytes is made behind its last use.
+    std::int64_t last = 0;
+    for (const auto& slot : all[r].busy) last = std::max(last, slot.back().end);
+    for (std::size_t s = 0; s < banded->chain.steps.size(); ++s) {
+      const BandStep& step = banded->chain.steps[s];
+      if (step.position == 3 && static_cast<std::uint64_t>(step.rows.end) * row > under->offsets[r]) {
+        CHECK(static_cast<std::int64_t>(s) >= last);
+      }
+    }
+  }
+  CHECK((there > 0 && there < rings.size()));
 }
 
 TEST_CASE("with a scratch file the least capacity of dense blocks is smaller, and the search for bands goes to its end") {

@@ -73,4 +73,15 @@ inline model::Graph attending_net() {
   return net.finish();
 }
 
+/// Sums of what was before, one after the other on the same bytes, each followed by a norm: `window` is that of the second sum's branch.
+inline model::Graph sums_in_place_net(std::int64_t window) {
+  NetBuilder net("sums in place");
+  const TensorId x = net.pool(net.input({1, 22, 10, 16}), 2, 2);
+  const TensorId first = net.layer_norm(net.binary(x, net.conv(net.conv(x, {.channels = 48}), {.channels = 16})));
+  const TensorId branch = net.conv(net.conv(first, {.channels = 40, .kernel = window}), {.channels = 16});
+  const TensorId second = net.layer_norm(net.binary(first, branch));
+  net.output(net.pool(second, 2, 2));
+  return net.finish();
+}
+
 }  // namespace sluice::planner

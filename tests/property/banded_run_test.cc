@@ -8,8 +8,9 @@
 namespace sluice::planner {
 namespace {
 
-/// Each run of nodes as a region, in several numbers of bands, weights held and read again.
-void check_regions(const model::Graph& graph) {
+/// Each run of nodes as a region, in several numbers of bands, weights held and read again. `in_place`: sums stay in the place of what they
+/// add to.
+void check_regions(const model::Graph& graph, bool in_place = false) {
   INFO(graph.name);
   const Filled model(graph);
   const std::vector<std::byte> expected = run(model, ForcedBands(model.graph, 1).plan({}, 1 << 20), 1);
@@ -21,7 +22,7 @@ void check_regions(const model::Graph& graph) {
         for (const std::int64_t count : {2, 5, 100}) {
           for (const std::uint64_t above : {std::uint64_t{1} << 40, std::uint64_t{0}}) {
             INFO(threads << " threads, nodes " << first << " to " << end << " in " << count << " bands, read again above " << above);
-            const auto plan = bands.plan_region(Region{first, end, count, true, above}, above == 0 ? 1 : 1 << 20);
+            const auto plan = bands.plan_region(Region{first, end, count, true, above, in_place}, above == 0 ? 1 : 1 << 20);
             if (!plan) continue;
             ++plans;
             for (const plan::TensorPlacement& t : plan->tensors) rings += t.ring_rows > 0 ? 1 : 0;
@@ -71,6 +72,11 @@ TEST_CASE("regions with joins, skips and residuals give the same bits as whole m
   check_regions(skipping_net());
   check_regions(image_net());
   check_regions(winograd_net());
+}
+
+TEST_CASE("regions whose sums stay in the place of what they add to give the same bits as whole maps") {
+  for (const std::int64_t window : {1, 3}) check_regions(sums_in_place_net(window), true);
+  check_regions(attending_net(), true);
 }
 
 TEST_CASE("regions with an attention give the same bits as whole matrices") {

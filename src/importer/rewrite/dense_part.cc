@@ -64,4 +64,25 @@ DraftNode dense_part(const DraftNode& dense, std::int64_t begin, std::int64_t co
   return part;
 }
 
+bool has_terms(const DraftNode& node) {
+  if (node.op != model::OpKind::kDense || node.numeric == model::NumericClass::kInt8 || !node.panels) return false;
+  const PanelValues& panels = *node.panels;
+  return panels.run_order.empty() && panels.k_inner == 1 && !panels.values.quantised;
+}
+
+DraftNode dense_term(const DraftNode& dense, std::int64_t begin, std::int64_t count) {
+  DraftNode term = dense;
+  std::get<model::DenseAttributes>(term.attributes).in_features = count;
+  PanelValues& panels = *term.panels;
+  panels.name += ":in" + std::to_string(begin);
+  Constant& values = panels.values;
+  if (values.absent) {
+    values = make_absent(values.dtype, Shape{values.shape[0], count});
+  } else {
+    values.data += begin * values.strides[1] * static_cast<std::int64_t>(size_of(values.dtype));
+    values.shape[1] = count;
+  }
+  return term;
+}
+
 }  // namespace sluice::importer

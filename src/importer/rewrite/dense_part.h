@@ -1,4 +1,5 @@
-// What the passes on encoders share: values that the caller sees, values like others, nodes made again, dense layers of some of another's columns.
+// What the passes on encoders share: values that the caller sees, values like others, nodes made again, dense layers of some of another's
+// columns, or of some of its input's features.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +26,11 @@ bool has_parts(const DraftNode& node);
 
 /// Columns [begin, begin + count) of such a layer: the same chains of the same products. Its name and output are still those of the whole.
 DraftNode dense_part(const DraftNode& dense, std::int64_t begin, std::int64_t count);
+
+/// Is it a dense layer of floats that can be a sum of two layers, each of some of the input's features?
+bool has_terms(const DraftNode& node);
+
+/// The layer of features [begin, begin + count) of the input, with the bias, residual and activation of the whole.
+DraftNode dense_term(const DraftNode& dense, std::int64_t begin, std::int64_t count);
 
 }  // namespace sluice::importer

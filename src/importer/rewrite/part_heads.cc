@@ -6,9 +6,15 @@
 //     norm -> dense k, v of heads 3-5;  norm -> dense q of heads 3-5 -> attention of 3 heads --+-> concat
 //     ...
 //
+// If a projection follows that adds what the heads read (norms come after the sums), the last group goes past the concatenation: the projection
+// is the sum of that of the other groups and that of the last, whose rows can then be projected as they are made, in place of the residual's:
+//
+//     attentions of groups 0-2 -> concat -> dense, + x --+
+//                              attention of group 3 -> dense, + --> ...
+//
 // An attention reads keys and values whole. In groups those of one group exist at a time, and the concatenation is one buffer that they fill:
 // of a layer, its input, the outputs of all heads and the keys and values of a group are in memory, where bands of queries run.
-// The bits stay: each column is the same chain of the same products, and no head reads what is another's.
+// The bits stay, those of a projection aside: each column is the same chain of the same products, and no head reads what is another's.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -41,6 +47,8 @@ class Grouping {
       if (taken_.contains(n)) continue;
       if (groups[n] > 1)
         part(nodes, n, groups[n]);
+      else if (const auto sum = sums_.find(n); sum != sums_.end())
+        add_terms(nodes[n], sum->second);
       else
         draft_.nodes.push_back(std::move(nodes[n]));
     }
@@ -98,6 +106,7 @@ class Grouping {
     concat.axis = physical_shape_of(draft_, whole.output).rank() - 1;
     concat.attributes = model::AxisAttributes{concat.axis};
     concat.output = whole.output;
+    const std::size_t projection = projection_behind(nodes, whole);
     for (std::int64_t group = 0; group < groups; ++group) {
       const std::string suffix = ":" + std::to_string(group);
       DraftNode attention = whole;
@@ -116,7 +125,44 @@ class Grouping {
       concat.inputs.push_back(attention.output);
       draft_.nodes.push_back(std::move(attention));
     }
+    if (projection != Uses::kNone) {
+      const ValueId last = concat.inputs.back();
+      concat.inputs.pop_back();
+      concat.output = part_value(whole.output, ":rest", groups, groups - 1);
+      sums_[projection] = {concat.inputs.size() == 1 ? concat.inputs[0] : concat.output, last};
+      if (concat.inputs.size() == 1) return;
+    }
     draft_.nodes.push_back(std::move(concat));
+  }
+
+  /// The dense layer that alone reads the heads, if it adds what queries are made of and can be a sum; else kNone. Where norms come before
+  /// (ViT-B/16), the next peaks are as high, and tables of more nodes would only make smallest budgets larger.
+  std::size_t projection_behind(const std::vector<DraftNode>& nodes, const DraftNode& attention) const {
+    if (!uses_.single_reader(attention.output)) return Uses::kNone;
+    const std::size_t reader = uses_.readers[attention.output.index()][0];
+    const DraftNode& dense = nodes[reader];
+    const bool adds_source = dense.epilogue.has_residual && dense.inputs.back() == maker(nodes, attention.inputs[0])->inputs[0];
+    const bool sums = adds_source && has_terms(dense) && dense.inputs[0] == attention.output;
+    return sums && dense.panels->values.shape[1] == physical_shape_of(draft_, attention.output).back() ? reader : Uses::kNone;
+  }
+
+  /// Values that a projection reads in place of one.
+  struct Terms {
+    ValueId rest, last;
+  };
+
+  void add_terms(const DraftNode& whole, const Terms& terms) {
+    const std::int64_t rest = physical_shape_of(draft_, terms.rest).back(), last = physical_shape_of(draft_, terms.last).back();
+    DraftNode first = dense_term(whole, 0, rest), second = dense_term(whole, rest, last);
+    const Value& sum = draft_.value(whole.output);
+    first.name += ":rest";
+    first.inputs[0] = terms.rest;
+    first.epilogue.activation = {};
+    first.output = draft_.add_value(value_like(sum, sum.name + ":rest", physical_shape_of(draft_, whole.output)));
+    second.inputs = {terms.last, first.output};
+    second.bias.clear();
+    draft_.nodes.push_back(std::move(first));
+    draft_.nodes.push_back(std::move(second));
   }
 
   DraftNode part_of(const DraftNode& dense, std::int64_t group, std::int64_t groups) {
@@ -127,9 +173,10 @@ class Grouping {
     return part;
   }
 
-  ValueId part_value(ValueId whole, const std::string& suffix, std::int64_t groups) {
+  /// Of `parts` groups.
+  ValueId part_value(ValueId whole, const std::string& suffix, std::int64_t groups, std::int64_t parts = 1) {
     Shape shape = physical_shape_of(draft_, whole);
-    shape[shape.rank() - 1] = shape.back() / groups;
+    shape[shape.rank() - 1] = shape.back() / groups * parts;
     const Value of_whole = draft_.value(whole);
     return draft_.add_value(value_like(of_whole, of_whole.name + suffix, shape));
   }
@@ -148,6 +195,7 @@ class Grouping {
   const std::vector<bool> seen_;
   std::set<std::size_t> taken_;        // makers of queries, keys and values that are made in groups, and their norms
   std::map<ValueId, int> times_made_;  // by a norm's output
+  std::map<std::size_t, Terms> sums_;  // by projection
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 //
 //     workspace of a thread   | keys, turned [d][T] | values [T][e] | scores [rows of a block][T] |
 //     of a step of one block  | keys, turned [d][64] | scores [rows][T] |     values are read where they lie
+//     of one head             | keys, turned [d][T] | scores [rows of a block][T] |     there too: they lie together
 //
 //     a block of queries      scores = Q K^T, 64 keys at a time, which stay in the first cache for all rows of the block
 //                             weights = exp(scale * scores - greatest), row by row
@@ -54,7 +55,8 @@ struct Sizes {
         score_rows(std::min(block_rows, rows.size())) {}
 
   std::int64_t turned_pitch() const noexcept { return one_block ? std::min(kKeyBlock, key_pitch) : key_pitch; }
-  std::int64_t value_floats() const noexcept { return one_block ? 0 : keys * value_pitch; }
+  bool gathers() const noexcept { return !one_block && heads > 1; }
+  std::int64_t value_floats() const noexcept { return gathers() ? keys * value_pitch : 0; }
   std::int64_t workspace_floats() const noexcept { return depth * turned_pitch() + value_floats() + score_rows * key_pitch; }
 };
 
@@ -98,12 +100,13 @@ class HeadStep {
 
   void find_values(std::int64_t batch) noexcept {
     const RowView& v = call_.inputs[2].view;
-    values_ = s_.one_block ? v.at<const float>(batch * s_.keys) + head_ * s_.width : room_.values;
-    value_pitch_ = s_.one_block ? v.row_pitch / std::int64_t{sizeof(float)} : s_.value_pitch;
+    values_ = s_.gathers() ? room_.values : v.at<const float>(batch * s_.keys) + head_ * s_.width;
+    value_pitch_ = s_.gathers() ? s_.value_pitch : v.row_pitch / std::int64_t{sizeof(float)};
   }
 
   void gather(std::int64_t batch, std::int64_t keys) noexcept {
     turn(batch, {0, keys});
+    if (!s_.gathers()) return;
     const RowView& v = call_.inputs[2].view;
     for (std::int64_t t = 0; t < keys; ++t) {
       std::memcpy(room_.values + t * s_.value_pitch, v.at<const float>(batch * s_.keys + t) + head_ * s_.width,

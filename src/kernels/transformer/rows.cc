@@ -213,6 +213,21 @@ struct Divide {
 
 void divide(float* values, float divisor, std::int64_t n) noexcept { lanes::each_part(n, Divide{values, divisor}); }
 
+#if HWY_TARGET != HWY_SCALAR
+/// Four rows of four floats, turned in registers.
+inline void transpose_square(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch) noexcept {
+  const hn::FixedTag<float, 4> d;
+  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_pitch), c = hn::LoadU(d, from + 2 * from_pitch),
+             e = hn::LoadU(d, from + 3 * from_pitch);
+  const auto ab = hn::InterleaveLower(d, a, b), ce = hn::InterleaveLower(d, c, e);
+  const auto high_ab = hn::InterleaveUpper(d, a, b), high_ce = hn::InterleaveUpper(d, c, e);
+  hn::StoreU(hn::ConcatLowerLower(d, ce, ab), d, to);
+  hn::StoreU(hn::ConcatUpperUpper(d, ce, ab), d, to + to_pitch);
+  hn::StoreU(hn::ConcatLowerLower(d, high_ce, high_ab), d, to + 2 * to_pitch);
+  hn::StoreU(hn::ConcatUpperUpper(d, high_ce, high_ab), d, to + 3 * to_pitch);
+}
+#endif
+
 // Sixteen rows at a time, so that each line of theirs is used whole while it is in the first cache.
 void transpose(const float* from, std::int64_t from_pitch, std::int64_t rows, std::int64_t depth, float* to,
                std::int64_t to_pitch) noexcept {
@@ -220,7 +235,15 @@ void transpose(const float* from, std::int64_t from_pitch, std::int64_t rows, st
   for (std::int64_t t = 0; t < rows; t += kBlock) {
     const std::int64_t count = std::min(kBlock, rows - t);
     const float* block = from + t * from_pitch;
-    for (std::int64_t k = 0; k < depth; ++k) {
+    std::int64_t turned = 0;  // of the depth
+#if HWY_TARGET != HWY_SCALAR
+    if (count == kBlock) {
+      for (; turned + 4 <= depth; turned += 4)
+        for (std::int64_t i = 0; i < kBlock; i += 4)
+          transpose_square(block + i * from_pitch + turned, from_pitch, to + turned * to_pitch + t + i, to_pitch);
+    }
+#endif
+    for (std::int64_t k = turned; k < depth; ++k) {
       float* line = to + k * to_pitch + t;
       for (std::int64_t i = 0; i < count; ++i) line[i] = block[i * from_pitch + k];
     }

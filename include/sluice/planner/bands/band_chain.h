@@ -27,11 +27,7 @@ namespace sluice::planner {
 class BandCutter {
  public:
   BandCutter(const model::Graph& graph, const KernelChoice& kernels, const Views& views, Connected connected = Connected::kListed)
-      : graph_(graph), kernels_(kernels), views_(views), of_position_(views.order.size()) {
-    tensors_in_.assign(views.blocks.size(), 0);
-    made_alike_.assign(views.blocks.size(), 0);
-    for (const plan::TensorPlacement& placement : views.tensors)
-      if (placement.buffer.valid()) ++tensors_in_[placement.buffer.index()];
+      : graph_(graph), kernels_(kernels), views_(views), connected_(connected), of_position_(views.order.size()), in_(graph, views) {
     maker_.assign(graph.tensors.size(), kNobody);
     for (const model::Port& port : graph.inputs) maker_[port.tensor.index()] = kCaller;
     for (std::size_t p = 0; p < views.order.size(); ++p) {
@@ -39,8 +35,7 @@ class BandCutter {
       maker_[out.index()] = p;
       if (!placement(out).buffer.valid()) continue;  // it passes
       const Block& block = views.blocks[placement(out).buffer.index()];
-      if (placement(out).offset == Bytes()) ++made_alike_[placement(out).buffer.index()];
-      of_position_[p].alone = tensors_in_[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
+      of_position_[p].alone = in_.tensors[placement(out).buffer.index()] == 1 && !block.to_end && !block.whole_period;
     }
     for (std::size_t p = 0; p < views.order.size(); ++p) {
       of_position_[p].image_rows = rows_of_image(graph, node(p), connected);
@@ -51,8 +46,7 @@ class BandCutter {
     }
   }
 
-  /// Can its steps take part of the rows, from views of any kind?
-  bool takes_bands(std::size_t p) const {
+  bool takes_bands(std::size_t p) const {  // see Uses::takes_bands
     const kernels::KernelDescriptor& kernel = *kernels_[views_.order[p].index()];
     return kernel.slices_rows && kernel.takes_pitches && node(p).outputs.size() == 1 && model::rows_of_turn(graph_, node(p)) == 0;
   }
@@ -65,7 +59,6 @@ class BandCutter {
            });
   }
 
-  /// Bytes of the output of a position that a buffer holds.
   std::uint64_t output_bytes(std::size_t p) const {
     const BufferId block = placement(node(p).outputs[0]).buffer;
     return block.valid() ? views_.blocks[block.index()].bytes : 0;
@@ -73,6 +66,23 @@ class BandCutter {
 
   std::uint64_t row_bytes(std::size_t p) const { return static_cast<std::uint64_t>(placement(node(p).outputs[0]).row_pitch); }
   RowRange all_rows(std::size_t p) const noexcept { return {0, rows_of(p)}; }
+  BufferId block_of(std::size_t p) const noexcept { return placement(node(p).outputs[0]).buffer; }
+  /// What a step of those rows reads of an input; nothing: all.
+  std::optional<RowRange> reads(std::size_t p, std::size_t input, RowRange rows) const noexcept { return read_by({p, input}, rows); }
+
+  /// A block whose tensors take each other's place, all of them made by steps, the first of them here.
+  BufferId growing_in(const Banded& banded) const {
+    BufferId largest;
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) {
+      if (banded.ring_rows[p - banded.chain.first] > 0 || !block_of(p).valid()) continue;
+      const std::size_t b = block_of(p).index();
+      const Block& block = views_.blocks[b];
+      const bool whole = block.bytes == static_cast<std::uint64_t>(rows_of(p)) * row_bytes(p) && in_.alike[b] == in_.tensors[b];
+      if (!whole || block.to_end || block.whole_period || block.first < static_cast<std::int64_t>(banded.chain.first)) continue;
+      if (!largest.valid() || block.bytes > views_.blocks[largest.index()].bytes) largest = block_of(p);
+    }
+    return largest;
+  }
 
   /// Positions [first, end) in `bands` bands of the last one's rows; nothing where they cannot run so.
   std::optional<Banded> cut(std::size_t first, std::size_t end, std::int64_t bands) const {
@@ -176,7 +186,7 @@ class BandCutter {
     dying.bytes = 0;
   }
 
-  /// Writes a chain into views. Chains come in order. What blocks no longer hold anything stays until `drop_empty`.
+  /// Writes a chain into views. Chains come in order. Empty blocks stay until `drop_empty`.
   void apply(const Banded& banded, Views& views) const {
     apply(banded, views.blocks);
     for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) {
@@ -185,8 +195,9 @@ class BandCutter {
       plan::TensorPlacement& tensor = views.tensors[node(p).outputs[0].index()];
       tensor.ring_rows = ring;
       if (!banded.shared) continue;
-      tensor.buffer = block_of(banded.home());
-      tensor.offset = Bytes(banded.shared->offsets[p - banded.chain.first]);
+      const std::uint64_t under = banded.under ? banded.under->offsets[p - banded.chain.first] : UnderOutput::kNowhere;
+      tensor.buffer = under == UnderOutput::kNowhere ? block_of(banded.home()) : banded.under->block;
+      tensor.offset = Bytes(under == UnderOutput::kNowhere ? banded.shared->offsets[p - banded.chain.first] : under);
     }
     if (banded.overlaid) {
       views.tensors[banded.overlaid->dying.index()].buffer = banded.overlaid->block;
@@ -228,7 +239,7 @@ class BandCutter {
       ChainLinks::Place place{rows_of(p), position.image_rows, granule(p), links_.links.size(), 0, false};
       for (std::size_t i = 0; i < position.inputs.size(); ++i) {
         const TensorId in = node(p).inputs[i];
-        if (placement(in).buffer.valid() && tensors_in_[placement(in).buffer.index()] != 1) place.shares_bytes = true;
+        if (placement(in).buffer.valid() && in_.tensors[placement(in).buffer.index()] != 1) place.shares_bytes = true;
         const std::size_t maker = maker_[in.index()];
         if (maker >= chain.first && maker < chain.end)
           links_.links.push_back({maker - chain.first, position.inputs[i] ? &*position.inputs[i] : nullptr});
@@ -331,7 +342,7 @@ class BandCutter {
     for (std::size_t p = chain.first; p < chain.end; ++p)
       for (std::size_t i = 0; i < node(p).inputs.size(); ++i) {
         const TensorId in = node(p).inputs[i];
-        if (!placement(in).buffer.valid() || tensors_in_[placement(in).buffer.index()] != 1) continue;
+        if (!placement(in).buffer.valid() || in_.tensors[placement(in).buffer.index()] != 1) continue;
         const Block& block = views_.blocks[placement(in).buffer.index()];
         const auto first = static_cast<std::int64_t>(chain.first), end = static_cast<std::int64_t>(chain.end);
         const bool made_here = maker_[in.index()] != kCaller;
@@ -351,22 +362,7 @@ class BandCutter {
     return true;
   }
 
-  /// A block whose tensors take each other's place, all of them made by steps, the first of them here.
-  BufferId growing_in(const Banded& banded) const {
-    BufferId largest;
-    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) {
-      if (banded.ring_rows[p - banded.chain.first] > 0 || !block_of(p).valid()) continue;
-      const std::size_t b = block_of(p).index();
-      const Block& block = views_.blocks[b];
-      const bool whole = block.bytes == static_cast<std::uint64_t>(rows_of(p)) * row_bytes(p) && made_alike_[b] == tensors_in_[b];
-      if (!whole || block.to_end || block.whole_period || block.first < static_cast<std::int64_t>(banded.chain.first)) continue;
-      if (!largest.valid() || block.bytes > views_.blocks[largest.index()].bytes) largest = block_of(p);
-    }
-    return largest;
-  }
-
   const model::Node& node(std::size_t p) const noexcept { return graph_.node(views_.order[p]); }
-  BufferId block_of(std::size_t p) const noexcept { return placement(node(p).outputs[0]).buffer; }
   const plan::TensorPlacement& placement(TensorId t) const noexcept { return views_.tensors[t.index()]; }
   std::int64_t granule(std::size_t p) const noexcept { return kernels_[views_.order[p].index()]->row_granule; }
   std::int64_t rows_of(std::size_t p) const noexcept { return row_extents(graph_.tensor(node(p).outputs[0]).shape).rows; }
@@ -397,23 +393,29 @@ class BandCutter {
     return wanted;
   }
 
-  /// Does a step read no row that the chain has overwritten already? Only a tensor from outside the chain may be replaced in it.
+  /// Does a step read no row that the chain has overwritten already? What takes a tensor's place row by row reads each row first, so that
+  /// tensors that had the place before it are no danger.
   bool stays_ahead(const Chain& chain, const BandStep& step, const std::vector<std::int64_t>& made) const {
     for (std::size_t i = 0; i < node(step.position).inputs.size(); ++i) {
       const TensorId in = node(step.position).inputs[i];
-      if (!placement(in).buffer.valid() || tensors_in_[placement(in).buffer.index()] == 1) continue;
+      if (!placement(in).buffer.valid() || in_.tensors[placement(in).buffer.index()] == 1) continue;
       const RowRange need = read_by({step.position, i}, step.rows).value_or(RowRange{});
+      const std::size_t maker = maker_[in.index()];
       for (std::size_t w = chain.first; w < chain.end; ++w) {
         const TensorId out = node(w).outputs[0];
         if (out == in || placement(out).buffer != placement(in).buffer) continue;
         const bool same_place = placement(out).offset == placement(in).offset && graph_.tensor(out).shape == graph_.tensor(in).shape;
-        const std::size_t maker = maker_[in.index()];
         const bool from_outside = maker == kCaller || maker < chain.first;
-        if (!same_place || !from_outside || need.empty() || need.begin < made[w - chain.first]) return false;
+        const bool here = !from_outside && maker != kNobody && in_turn(placement(in).buffer);
+        if (!same_place || need.empty() || !(from_outside || here)) return false;
+        if ((from_outside || w > maker) && need.begin < made[w - chain.first]) return false;
       }
     }
     return true;
   }
+
+  /// Do the tensors of a block take each other's place in a region, none of them seen through a view?
+  bool in_turn(BufferId b) const noexcept { return connected_ == Connected::kDeclared && in_.made[b.index()] == in_.tensors[b.index()]; }
 
   /// Rows of each position that must be there at once, from the oldest that some later step reads to the newest; 0: all, or it is no ring.
   /// Notes when they are needed, too.
@@ -488,11 +490,11 @@ class BandCutter {
   const model::Graph& graph_;
   const KernelChoice& kernels_;
   const Views& views_;
+  const Connected connected_;
   std::vector<Position> of_position_;
-  std::vector<std::size_t> maker_;         // by tensor: the position that makes it
-  std::vector<std::uint32_t> tensors_in_;  // by block
-  std::vector<std::uint32_t> made_alike_;  // of them, those that steps make and that begin where it does
-  mutable ChainLinks links_;               // of the chain that is being cut: kept for its memory
+  std::vector<std::size_t> maker_;  // by tensor: the position that makes it
+  const InBlocks in_;
+  mutable ChainLinks links_;  // of the chain that is being cut: kept for its memory
 };
 
 }  // namespace sluice::planner

@@ -43,6 +43,13 @@ struct Overlaid {
   std::uint64_t bytes = 0;  // of both
 };
 
+/// Rings that lie in the block of what a chain makes whole, where its last rows are not made yet.
+struct UnderOutput {
+  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  BufferId block;
+  std::vector<std::uint64_t> offsets;  // by position - chain.first; kNowhere: not there
+};
+
 /// A chain, and how many rows of each position's output it holds (0: all).
 struct Banded {
   Chain chain;
@@ -50,6 +57,7 @@ struct Banded {
   std::int64_t bands = 1;               // asked for
   std::optional<SharedRings> shared;    // offsets by position - chain.first. Nothing: each ring has a block of its own
   std::optional<Overlaid> overlaid;
+  std::optional<UnderOutput> under;  // with `shared`, which has the other rings
 
   /// Blocks that are in another one.
   std::size_t blocks_saved() const noexcept {
@@ -61,6 +69,25 @@ struct Banded {
   std::size_t home() const noexcept {
     const auto first = std::find_if(ring_rows.begin(), ring_rows.end(), [](std::int64_t rows) { return rows > 0; });
     return chain.first + static_cast<std::size_t>(first - ring_rows.begin());
+  }
+};
+
+/// By block: how many tensors lie there, how many of them are no views, and how many of these steps make, from its first byte on.
+struct InBlocks {
+  std::vector<std::uint32_t> tensors, made, alike;
+
+  InBlocks(const model::Graph& graph, const Views& views)
+      : tensors(views.blocks.size(), 0), made(views.blocks.size(), 0), alike(views.blocks.size(), 0) {
+    for (const plan::TensorPlacement& placement : views.tensors)
+      if (placement.buffer.valid()) ++tensors[placement.buffer.index()];
+    for (const model::Port& port : graph.inputs)
+      if (const BufferId b = views.tensors[port.tensor.index()].buffer; b.valid()) ++made[b.index()];
+    for (const NodeId id : views.order) {
+      const plan::TensorPlacement& placement = views.tensors[graph.node(id).outputs[0].index()];
+      if (!placement.buffer.valid()) continue;
+      ++made[placement.buffer.index()];
+      if (placement.offset == Bytes()) ++alike[placement.buffer.index()];
+    }
   }
 };
 

@@ -66,6 +66,7 @@ class RegionSearch {
       std::optional<Choice> best = lower(peak);
       if (!best) best = cut_finer(peak);
       if (!best) best = dissolve(peak);
+      if (!best && settle(peak)) continue;
       if (!best) break;
       best = everywhere(std::move(*best), peak);
       current_ = {std::move(best->regions), std::move(best->measure)};
@@ -94,6 +95,10 @@ class RegionSearch {
     std::uint64_t bytes = 0;
     std::size_t first = 0;  // crosses places (first, last]
     std::size_t last = 0;
+    plan::TensorPlacement place;  // without regions
+    bool takes_place_of(const Life& other) const noexcept {
+      return bytes == other.bytes && place.buffer.valid() && place.buffer == other.place.buffer && place.offset == other.place.offset;
+    }
   };
 
   const SearchParameters& allowed() const noexcept { return whole_.search; }
@@ -113,6 +118,9 @@ class RegionSearch {
     worked_ += order_.size() / 4;
     Measure measure;
     for (const Need& need : partitioned.needs()) measure.needs.push_back(rule_.lower == Lower::kArena ? need.all() : need.activations);
+    for (const auto& [region, saved] : settled_)
+      if (std::find(partitioned.regions().begin(), partitioned.regions().end(), region) != partitioned.regions().end())
+        for (std::size_t i = region.first; i < region.end; ++i) measure.needs[i] -= std::min(measure.needs[i], saved);
     measure.peak = *std::max_element(measure.needs.begin(), measure.needs.end());
     if (rule_.lower == Lower::kArena) measure.peak += partitioned.table_bytes();
     measure.seconds = partitioned.seconds();
@@ -150,19 +158,29 @@ class RegionSearch {
       const bool read = !uses_.readers(id).empty() || uses_.caller_reads(id);
       const bool passes = whole_.kernels.passing() != nullptr && whole_.kernels.passing()->passes(id);
       if (graph.tensor(id).weight.valid() || !read || passes || (maker != Uses::kNobody && uses_.is_view(maker))) continue;
-      lives_.push_back(
-          {graph.tensor(id).bytes().count(), maker == Uses::kNobody ? 0 : maker + 1, uses_.caller_reads(id) ? order_.size() : last[t]});
+      lives_.push_back({graph.tensor(id).bytes().count(), maker == Uses::kNobody ? 0 : maker + 1,
+                        uses_.caller_reads(id) ? order_.size() : last[t], whole_.views.tensors[t]});
     }
     crossing_.assign(order_.size() + 1, 0);
     for (const Life& life : lives_)
       for (std::size_t i = life.first; i <= life.last; ++i) crossing_[i] += life.bytes;
   }
 
-  /// The least that is whole in memory while a region runs: the tensors that cross either of its ends.
-  std::uint64_t beside(std::size_t first, std::size_t end) const noexcept {
+  /// The least that is whole in memory while a region runs: the tensors that cross either of its ends, one that takes another's place once.
+  std::uint64_t beside(std::size_t first, std::size_t end) {
     const auto crosses = [](const Life& life, std::size_t at) { return life.first <= at && at <= life.last; };
     std::uint64_t bytes = 0;
-    for (const Life& life : lives_) bytes += crosses(life, first) || crosses(life, end) ? life.bytes : 0;
+    entering_.clear();
+    for (const Life& life : lives_) {
+      if (!crosses(life, first)) continue;
+      bytes += life.bytes;
+      if (life.last < end) entering_.push_back(&life);
+    }
+    for (const Life& life : lives_) {
+      if (crosses(life, first) || !crosses(life, end)) continue;
+      if (std::none_of(entering_.begin(), entering_.end(), [&](const Life* other) { return life.takes_place_of(*other); }))
+        bytes += life.bytes;
+    }
     return bytes;
   }
 
@@ -225,8 +243,12 @@ class RegionSearch {
     std::vector<Region> regions = without(current_.regions, {bounds.first, bounds.end});
     const auto place = std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.first > bounds.first; });
     const auto which = static_cast<std::size_t>(place - regions.begin());
-    regions.insert(place, Region{bounds.first, bounds.end, 2, true, kHeldWhole});
-    const std::unique_ptr<Partitioned> partitioned = partition(regions);
+    regions.insert(place, Region{bounds.first, bounds.end, 2, true, kHeldWhole, true});
+    std::unique_ptr<Partitioned> partitioned = partition(regions);
+    if (!partitioned->valid() && partitioned->works_in_place(which)) {  // a window would read what is overwritten
+      regions[which].in_place = false;
+      partitioned = partition(regions);
+    }
     if (!partitioned->valid()) return false;
     struct Kind {
       std::uint64_t above;
@@ -307,6 +329,21 @@ class RegionSearch {
     return Choice{std::move(regions), std::move(m)};
   }
 
+  /// The region at a place needs less than the search counts once its rows are placed one by one: that counts from here on, so that other
+  /// peaks are lowered, too. False: it is known already, or saves too little.
+  bool settle(std::size_t peak) {
+    const auto at = std::find_if(current_.regions.begin(), current_.regions.end(),
+                                 [&](const Region& r) { return r.rings && r.first <= peak && peak < r.end; });
+    if (at == current_.regions.end()) return false;
+    if (std::any_of(settled_.begin(), settled_.end(), [&](const auto& known) { return known.first == *at; })) return false;
+    const std::unique_ptr<Partitioned> parts = partition(current_.regions);
+    const std::uint64_t saved = parts->saved_by_rows(static_cast<std::size_t>(at - current_.regions.begin()));
+    settled_.push_back({*at, saved});
+    if (static_cast<double>(saved) < (1 - allowed().band_gain) * static_cast<double>(current_.measure.peak)) return false;
+    current_.measure = measure(*parts);
+    return true;
+  }
+
   // ---- the same nodes elsewhere
 
   void find_signatures() {
@@ -363,11 +400,13 @@ class RegionSearch {
   const Uses uses_;
   StepCosts costs_;
   std::vector<Life> lives_;
+  std::vector<const Life*> entering_;    // kept for its memory
   std::vector<std::uint64_t> crossing_;  // by place: bytes of what is made before it and read there or after it
   std::vector<std::uint64_t> signatures_;
   double reading_ = 0;        // of every weight, once
   double whole_seconds_ = 0;  // of computing, without bands
   std::uint64_t worked_ = 0;
+  std::vector<std::pair<Region, std::uint64_t>> settled_;  // and what placing their rows saves
   Choice current_;
 };
 

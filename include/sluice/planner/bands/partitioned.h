@@ -18,6 +18,7 @@
 
 #include "sluice/planner/bands/band_chain.h"
 #include "sluice/planner/bands/region.h"
+#include "sluice/planner/bands/under_output.h"
 #include "sluice/planner/place/layout.h"
 #include "sluice/planner/stream/problem.h"
 
@@ -64,7 +65,8 @@ class StepCosts {
       StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
       step.rows = band.rows;
       step.far_bytes = band.far_bytes;
-      known->second = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads) + again(id, band.rows);
+      const double rated = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
+      known->second = rated + again(id, band.rows, rated);
     }
     return known->second;
   }
@@ -78,15 +80,17 @@ class StepCosts {
   }
 
  private:
-  /// What assumed rates do not say of a band: a node's weights that a core's own cache does not keep, and what it reads whole, come again from
-  /// a shared cache for each band. Rates that were measured say it themselves.
-  double again(NodeId id, RowRange rows) const {
+  /// What assumed rates do not say of a band, which takes `seconds` by them: a node's weights that a core's own cache does not keep, and what it
+  /// reads whole, come again from a shared cache for each band, and steps that take little more than their dispatch do not come to speed (`cells`,
+  /// with 8,720 of 2 us, took 7 % longer where 6 % less were predicted). Rates that were measured say it themselves.
+  double again(NodeId id, RowRange rows, double seconds) const {
     const model::Node& node = problem_.graph->node(id);
     const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
     if (!problem_.profile->kernels.empty() || rows.size() >= all) return 0;
     constexpr double kOwn = 512u << 10;  // of weights that stay near, beside rows
-    // Of what memory gives in a second: weights come faster, but those that each band transforms, as Winograd's, do not; nor do keys, which an
-    // attention turns again.
+    // Of what memory gives in a second: weights come faster, but those that each band transforms, as Winograd's, do not. An attention turns
+    // its keys again, from a cache (64 KiB took 3.4 us on an AMD Zen 5, element by element), and reads its values no more often than whole.
+    const double tensor_speed = node.op == model::OpKind::kAttention ? 4 : 1;
     const double speed = problem_.kernels[id.index()]->row_granule > 1 ? 1.2 : 8;
     double weights = 0, tensors = 0;
     for (WeightId w : node.weights) weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
@@ -95,10 +99,12 @@ class StepCosts {
       if (!in.weight.valid() && !row_relation(*problem_.graph, node, i, Connected::kDeclared))
         tensors += static_cast<double>(in.bytes().count());
     }
-    const double bytes = (weights > kOwn ? weights / speed : 0) + tensors;
+    const double bytes = (weights > kOwn ? weights / speed : 0) + tensors / tensor_speed;
     const double share =
         1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
-    return share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
+    constexpr double kShort = 10, kSlower = 0.4;
+    const double slow = kSlower * std::max(0.0, kShort * problem_.profile->step_overhead_seconds - seconds);
+    return slow + share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
   }
 
   struct Key {
@@ -139,8 +145,10 @@ class Partitioned {
               StepCosts& costs)
       : problem_(problem), order_(order), costs_(costs), regions_(std::move(regions)) {
     std::vector<bool> apart(problem.graph->tensors.size(), false);
-    for (const Region& region : regions_)
+    for (const Region& region : regions_) {
       if (region.rings) uses.mark_inside(region, apart);
+      in_place_.push_back(region.in_place && uses.keep_in_place(region, problem.views.tensors, apart));
+    }
     views_ = assign_views(*problem.graph, problem.kernels, order, keep_inputs, apart);
     cutter_.emplace(*problem.graph, problem.kernels, views_, Connected::kDeclared);
     place_of_.assign(order.size(), kNoStep);
@@ -156,6 +164,9 @@ class Partitioned {
   bool valid() const noexcept {
     return std::all_of(chains_.begin(), chains_.end(), [](const auto& chain) { return chain.has_value(); });
   }
+
+  /// Does something in it stay in the place of what it reads?
+  bool works_in_place(std::size_t which) const noexcept { return in_place_[which]; }
 
   /// The same regions, with region `which` cut in another way.
   void set_bands(std::size_t which, std::int64_t bands) {
@@ -260,6 +271,27 @@ class Partitioned {
     return bytes - std::min(bytes, cost.set_aside);
   }
 
+  /// Bytes that a region needs less where its rows are placed one by one, as in `problem`.
+  std::uint64_t saved_by_rows(std::size_t which) const {
+    const Banded& banded = *chains_[which];
+    const Banded placed = placed_by_rows(banded);
+    const std::vector<Interval<std::uint64_t>>& inside = placed.chain.workspaces;
+    if (inside.empty()) return 0;
+    const auto live_with = [&](const Banded& chain) {
+      std::vector<Block> blocks = views_.blocks;
+      cutter_->apply(chain, blocks);
+      return live(blocks)[chain.chain.first].activations;
+    };
+    std::uint64_t beside = 0;  // workspaces that do not lie among rings
+    for (std::size_t s = 0; s < inside.size(); ++s) {
+      const BandStep& step = placed.chain.steps[s];
+      if (inside[s].empty())
+        beside = std::max(beside, costs_.workspace(views_.order[step.position], step.rows, takes_slices(placed.chain, step.position)));
+    }
+    const std::uint64_t before = live_with(banded) + workspace_of(banded), after = live_with(placed) + beside;
+    return before - std::min(before, after);
+  }
+
   /// As a problem of its own.
   Problem problem() const {
     Problem banded = problem_;
@@ -337,13 +369,15 @@ class Partitioned {
     const std::vector<std::uint64_t> workspaces = workspaces_inside(banded);
     const std::uint64_t most = *std::max_element(workspaces.begin(), workspaces.end());
     const std::uint64_t before = (banded.shared ? buffer_bytes(banded.shared->bytes) : apart) + most;
-    const std::vector<SlotUse> rings = cutter_->slots_of(banded);
+    std::vector<SlotUse> rings = cutter_->slots_of(banded);
+    const std::optional<UnderOutput> under = place_under_output(*problem_.graph, views_, *cutter_, banded, rings);
     PlacedRows best;
     for (const bool largest_first : {false, true}) {
       PlacedRows placed = place_rows(rings, workspaces, largest_first, kBufferAlignment, kTail);
       if (best.bytes == 0 || placed.bytes < best.bytes) best = std::move(placed);
     }
     if (buffer_bytes(best.bytes) >= before) return banded;
+    banded.under = under;
     banded.shared = SharedRings{std::move(best.offsets), best.bytes};
     banded.chain.workspaces = std::move(best.workspaces);
     return banded;
@@ -415,11 +449,14 @@ class Partitioned {
       std::int64_t& seen = largest[step.position - banded.chain.first];
       if (step.rows.size() <= seen) continue;
       seen = step.rows.size();
-      const bool cut = !banded.chain.holds_weights(step.position) &&
-                       cuts_channels(*problem_.graph, node(step.position), *problem_.kernels[views_.order[step.position].index()]);
-      most = std::max(most, costs_.workspace(views_.order[step.position], step.rows, cut));
+      most = std::max(most, costs_.workspace(views_.order[step.position], step.rows, takes_slices(banded.chain, step.position)));
     }
     return most;
+  }
+
+  /// May steps of a position of a chain take a part of the channels?
+  bool takes_slices(const Chain& chain, std::size_t p) const {
+    return !chain.holds_weights(p) && cuts_channels(*problem_.graph, node(p), *problem_.kernels[views_.order[p].index()]);
   }
 
   const Problem& problem_;
@@ -430,6 +467,7 @@ class Partitioned {
   std::optional<BandCutter> cutter_;
   std::vector<std::size_t> place_of_;  // positions, by place of the order
   std::vector<std::optional<Banded>> chains_;
+  std::vector<bool> in_place_;  // by region
 };
 
 }  // namespace sluice::planner

@@ -4,16 +4,19 @@
 //                      [============ region ===============)                 residuals, joins and dense blocks belong to it
 //     inside    what is made and read in it, row by row: it becomes a ring, and lies apart from all else (no place in a concatenation, not
 //               in place of another), because a ring holds other rows than what it would share bytes with
+//     in place  unless it stands between an input of the region and an output of it that takes the input's place: then all three are one
 //
 // Way to here: planner/bands/memory_partition.h chooses regions, planner/bands/band_chain.h cuts them into bands.
 // Invariants: regions of one partition are disjoint; neither a node outside nor the caller reads a tensor inside.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "sluice/model/graph.h"
+#include "sluice/plan/plan.h"
 #include "sluice/planner/order/row_needs.h"
 #include "sluice/planner/order/select_kernels.h"
 
@@ -26,6 +29,7 @@ struct Region {
   std::int64_t bands = 1;
   bool rings = true;                               // false: views stay as they are, as where bands are for time
   std::uint64_t reread_above = ~std::uint64_t{0};  // weights of more bytes are read again for each band
+  bool in_place = false;                           // its output takes an input's place where it does without the region
 
   bool meets(const Region& other) const noexcept { return first < other.end && other.first < end; }
   friend bool operator==(const Region&, const Region&) = default;
@@ -77,7 +81,41 @@ class Uses {
       if (stays_inside(i, region, apart)) apart[node(i).outputs[0].index()] = true;
   }
 
+  /// Takes back what stands between an input and an output of the region that are the same bytes in `plain`, the views without regions. False:
+  /// there is none.
+  bool keep_in_place(const Region& region, const std::vector<plan::TensorPlacement>& plain, std::vector<bool>& apart) const {
+    std::vector<TensorId> enter;
+    std::vector<BufferId> leave;
+    for (std::size_t i = region.first; i < region.end; ++i) {
+      for (TensorId in : node(i).inputs)
+        if ((maker(in) == kNobody || maker(in) < region.first) && !has_views(in)) enter.push_back(in);
+      for (TensorId out : node(i).outputs)
+        if (!apart[out.index()] && !has_views(out)) leave.push_back(plain[out.index()].buffer);
+    }
+    bool any = false;
+    for (std::size_t i = region.first; i < region.end; ++i) {
+      const TensorId out = node(i).outputs[0];
+      const plan::TensorPlacement& at = plain[out.index()];
+      if (!apart[out.index()] || !at.buffer.valid() || has_views(out) || std::find(leave.begin(), leave.end(), at.buffer) == leave.end())
+        continue;
+      const bool enters = std::any_of(enter.begin(), enter.end(), [&](TensorId in) {
+        return plain[in.index()].buffer == at.buffer && plain[in.index()].offset == at.offset &&
+               graph_.tensor(in).shape == graph_.tensor(out).shape;
+      });
+      if (enters) apart[out.index()] = false;
+      any = any || enters;
+    }
+    return any;
+  }
+
  private:
+  /// May it be a view of another, or another of it?
+  bool has_views(TensorId t) const {
+    const auto views = [&](std::size_t at) { return is_view(at) || node(at).op == model::OpKind::kConcat; };
+    return (maker(t) != kNobody && views(maker(t))) ||
+           std::any_of(readers(t).begin(), readers(t).end(), [&](const Reader& reader) { return views(reader.at); });
+  }
+
   bool stays_inside(std::size_t at, const Region& region, const std::vector<bool>& apart) const {
     if (is_view(at) || !takes_bands(at)) return false;
     const TensorId out = node(at).outputs[0];

@@ -40,18 +40,28 @@ class RowPlaces {
   /// `tail`: bytes that may be read behind each row. Offsets are multiples of `alignment`.
   RowPlaces(std::uint64_t alignment, std::uint64_t tail) : alignment_(alignment), tail_(tail) {}
 
+  /// Slots whose place is known.
+  void put(const SlotUse& use, std::uint64_t at) {
+    for (std::size_t slot = 0; slot < use.busy.size(); ++slot) taken_.push_back({bytes_of(use, slot, at), &use.busy[slot]});
+    height_ = std::max(height_, at + use.bytes());
+  }
+
   /// Places slots at the lowest offset where none is needed together with what is there. O((slots that are there)^2 * slots), and less.
   std::uint64_t place(const SlotUse& use) {
+    const std::uint64_t at = lowest(use);
+    put(use, at);
+    return at;
+  }
+
+  /// That offset.
+  std::uint64_t lowest(const SlotUse& use) const {
     std::vector<std::uint64_t> offsets{0};
     for (const Taken& taken : taken_)
       for (std::size_t slot = 0; slot < use.busy.size() && slot * use.slot_bytes <= taken.bytes.end; ++slot)
         offsets.push_back(align_up(taken.bytes.end - slot * use.slot_bytes, alignment_));
     std::sort(offsets.begin(), offsets.end());
     offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
-    const std::uint64_t at = *std::find_if(offsets.begin(), offsets.end(), [&](std::uint64_t offset) { return fits(use, offset); });
-    for (std::size_t slot = 0; slot < use.busy.size(); ++slot) taken_.push_back({bytes_of(use, slot, at), &use.busy[slot]});
-    height_ = std::max(height_, at + use.bytes());
-    return at;
+    return *std::find_if(offsets.begin(), offsets.end(), [&](std::uint64_t offset) { return fits(use, offset); });
   }
 
   /// The lowest offset of `bytes` that are needed at one step only. Those of other steps may lie on the same.
