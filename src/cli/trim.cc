@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "sluice/engine/engine.h"
+#include "sluice/kernels/kernel_ids.h"
 #include "sluice/kernels/left_out.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/model/body.h"
@@ -71,6 +72,10 @@ void need(const model::Graph& graph, Needs& needs) {
     const kernels::KernelDescriptor& kernel = *candidates.front();
     needs.operators.emplace(static_cast<int>(node.op), model::name_of(node.op));
     needs.kernels.emplace(static_cast<int>(kernel.id), kernel.name);
+    // A full build plans these with the tiles of that one, in another workspace than one without it would.
+    if (kernel.id == kernels::kernel_id::kConvTransposed)
+      needs.kernels.emplace(static_cast<int>(kernels::kernel_id::kConvGroupedLanes),
+                            kernels::find_kernel(kernels::kernel_id::kConvGroupedLanes)->name);
     need_functions(node, needs);
     const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
     if (conv != nullptr && conv->depthwise()) needs.windows.insert(conv->window.kernel_w * 10 + conv->window.stride_w);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/importer/allowance.h"
 #include "src/importer/lower_plain.h"
 
 namespace sluice::importer {
@@ -47,6 +48,7 @@ void lower_embed_layer_norm(NodeContext& c) {
   if (c.has_input(8)) {
     sum = c.add_sum(sum, rows_of(c, 3, c.input(8)));
   } else {
+    count_made(static_cast<std::uint64_t>(ids.back()), sizeof(std::int64_t));
     std::vector<std::int64_t> positions;
     for (std::int64_t i = 0; i < ids.back(); ++i) positions.push_back(i);
     const ValueId places = c.add_constant(make_constant(Shape{ids.back()}, positions));
@@ -160,8 +162,8 @@ constexpr OperatorEntry kOperators[] = {
     {"com.microsoft::QLinearAdd", lower_qlinear_add},
     {"com.microsoft::QLinearAveragePool", lower_qlinear_average_pool},
     {"com.microsoft::QLinearConcat", lower_qlinear_concat},
-    {"com.microsoft::QLinearGlobalAveragePool", lower_qlinear_global_average_pool},
     {"com.microsoft::QLinearConv", lower_contrib_qlinear_conv},
+    {"com.microsoft::QLinearGlobalAveragePool", lower_qlinear_global_average_pool},
     {"com.microsoft::QLinearLeakyRelu", lower_qlinear_leaky_relu},
     {"com.microsoft::QLinearMul", lower_qlinear_mul},
     {"com.microsoft::QLinearReduceMean", lower_qlinear_reduce_mean},

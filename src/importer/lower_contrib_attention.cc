@@ -1,6 +1,7 @@
 // The attentions of com.microsoft, as the plain Attention with the masks, pasts and rotations that they have.
 #include <algorithm>
 
+#include "src/importer/allowance.h"
 #include "src/importer/lower_plain.h"
 
 namespace sluice::importer {
@@ -40,6 +41,7 @@ Constant whole_numbers(const Shape& shape, const std::vector<std::int64_t>& valu
 
 /// 0, 1, ... for each key, [1, 1, 1, keys].
 ValueId places_of_keys(NodeContext& c, std::int64_t keys, DType dtype) {
+  count_made(static_cast<std::uint64_t>(keys), sizeof(std::int64_t));
   std::vector<std::int64_t> places;
   for (std::int64_t t = 0; t < keys; ++t) places.push_back(t);
   return c.add_constant(whole_numbers(Shape{1, 1, 1, keys}, places, dtype));
@@ -49,7 +51,7 @@ ValueId places_of_keys(NodeContext& c, std::int64_t keys, DType dtype) {
 ValueId keys_between(NodeContext& c, ValueId ends, std::int64_t batches, std::int64_t keys) {
   const std::int64_t count = c.shape(ends)[0];
   if (count != batches && count != 2 * batches)
-    c.malformed("a mask with one axis states the end of each batch, or the ends and the begins");
+    c.refuse("a mask with one axis that states other than the end of each batch, or the ends and the begins");
   const ValueId places = places_of_keys(c, keys, c.draft().value(ends).dtype);
   const Shape column{batches, 1, 1, 1};
   const ValueId before = add_plain(c, "Less", {places, c.add_reshape(c.add_range(ends, 0, 0, batches), column)});
@@ -79,6 +81,7 @@ ValueId mask_or_bias(NodeContext& c, std::size_t mask, std::size_t bias, std::in
 /// first + 0, 1, ... for each batch: [batches, rows], of the type of `first` [batches] or of one element.
 ValueId counted(NodeContext& c, ValueId first, std::int64_t batches, std::int64_t rows, std::int64_t offset) {
   const DType dtype = c.draft().value(first).dtype;
+  count_made(static_cast<std::uint64_t>(batches), static_cast<std::uint64_t>(rows) * sizeof(std::int64_t));
   std::vector<std::int64_t> steps;
   for (std::int64_t b = 0; b < batches; ++b)
     for (std::int64_t i = 0; i < rows; ++i) steps.push_back(i + offset);
@@ -102,6 +105,8 @@ void set_attention_of(NodeContext& c, ValueId qkv, const AttentionInputs& at) {
   const std::int64_t heads = c.integer("num_heads", 0);
   if (heads < 1 || c.shape(qkv).rank() != 3) c.malformed("attribute num_heads or the input's shape makes no sense");
   if (c.integer("do_rotary", 0) != 0) c.refuse("do_rotary = 1");
+  if (c.integer("past_present_share_buffer", 0) != 0)
+    c.refuse("past_present_share_buffer = 1; export without a shared buffer of past and present");
   std::vector<std::int64_t> sizes = c.integers("qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, c.shape(qkv).back() / 3);
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != c.shape(qkv).back())
@@ -110,7 +115,9 @@ void set_attention_of(NodeContext& c, ValueId qkv, const AttentionInputs& at) {
                 v = c.add_range(qkv, 2, sizes[0] + sizes[1], sizes[2]);
   ValueId past_key, past_value;
   std::int64_t keys = c.shape(qkv)[1];
-  if (c.has_input(at.past) && c.input_shape(at.past).element_count() > 0) {
+  if (filled_input(c, at.past).valid()) {
+    const Shape past = c.input_shape(at.past);
+    if (past.rank() != 5 || past[0] != 2) c.malformed("a past of shape " + past.to_string() + "; it is [2, batch, heads, rows, size]");
     past_key = c.add_row(c.input(at.past), 0, 0);
     past_value = c.add_row(c.input(at.past), 0, 1);
     keys += c.shape(past_key)[2];
@@ -134,12 +141,13 @@ void lower_contrib_attention(NodeContext& c) {
 
 /// input and weights of bytes, bias, their scales, mask, their zero points, past.
 void lower_qattention(NodeContext& c) {
-  constexpr std::size_t kNone = 9;  // behind its last input
-  const auto optional = [&](std::size_t at) { return c.has_input(at) ? c.input(at) : ValueId(); };
-  NodeContext inner(c.draft(), c.node(), c.opset(), {c.input(0), c.input(1), c.input(3), c.input(4), optional(6), optional(7), optional(2)},
+  constexpr std::size_t kInputs = 9;
+  if (c.input_count() > kInputs) c.malformed("it has more than nine inputs");
+  NodeContext inner(c.draft(), c.node(), c.opset(),
+                    {c.input(0), c.input(1), c.input(3), c.input(4), c.optional_input(6), c.optional_input(7), c.optional_input(2)},
                     c.name() + "/projection");
   lower_matmul_integer_to_float(inner);
-  set_attention_of(c, inner.outputs()[0], {.mask = 5, .past = 8, .bias = kNone});
+  set_attention_of(c, inner.outputs()[0], {.mask = 5, .past = 8, .bias = kInputs});
 }
 
 /// query, key, value [batch, rows, heads * size], bias of all three, mask of keys, what is added to scores, past key, past value.
@@ -160,10 +168,13 @@ void lower_multi_head_attention(NodeContext& c) {
       first += features;
     }
   }
-  const std::int64_t past = c.has_input(6) ? c.input_shape(6)[c.input_shape(6).rank() - 2] : 0;
   const Shape keys = c.shape(parts[1]);
-  parts.push_back(mask_or_bias(c, 4, 5, c.shape(parts[0])[0], past + keys[keys.rank() - 2]));
-  parts.push_back(filled_input(c, 6));
+  const ValueId past = filled_input(c, 6);
+  if ((keys.rank() != 3 && keys.rank() != 4) || (past.valid() && c.shape(past).rank() != 4))
+    c.malformed("keys have three axes or four, and their past four");
+  const std::int64_t before = past.valid() ? c.shape(past)[2] : 0;
+  parts.push_back(mask_or_bias(c, 4, 5, c.shape(parts[0])[0], before + keys[keys.rank() - 2]));
+  parts.push_back(past);
   parts.push_back(filled_input(c, 7));
   set_attention(c, parts, {.causal = c.integer("unidirectional", 0) != 0, .heads = heads, .key_heads = heads}, 1);
 }
@@ -222,6 +233,7 @@ void lower_group_query_attention(NodeContext& c) {
   ValueId mask;
   if (past > 0) {
     // A key of the past is seen if it lies before the new rows: place < length + 1 - rows. New ones (place -1) are seen by all after them.
+    count_made(static_cast<std::uint64_t>(rows) + 1, static_cast<std::uint64_t>(keys) * sizeof(std::int64_t));
     std::vector<std::int64_t> places, causal;
     for (std::int64_t t = 0; t < keys; ++t) places.push_back(t < past ? t + rows - 1 : -1);
     for (std::int64_t s = 0; s < rows; ++s)

@@ -1,6 +1,7 @@
 // Operators of com.microsoft over weights of few bits, as dense layers and lookups whose weights keep their own bytes.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "src/importer/allowance.h"
 #include "src/importer/lower_plain.h"
@@ -95,25 +96,28 @@ void lower_gather_block_quantized(NodeContext& c) {
 
 namespace {
 
-/// An image whose channels come last, as one whose channels come second, and back.
-ValueId channels_second(NodeContext& c, ValueId x) {
-  Perm perm = kIdentityPerm;
+/// What `lower` makes of an image whose channels come last.
+ValueId with_channels_second(NodeContext& c, ValueId x, const std::function<ValueId(ValueId)>& lower) {
   const int rank = c.shape(x).rank();
-  if (rank < 2) c.malformed("an input without channels");
-  for (int axis = 2; axis < rank; ++axis) perm[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis - 1);
-  perm[1] = static_cast<std::int8_t>(rank - 1);
-  return c.add_transpose(x, perm);
+  if (rank < 3) c.malformed("an image of fewer than three axes");
+  return c.add_transpose(lower(c.add_transpose(x, channels_second(rank))), channels_last(rank));
 }
-ValueId channels_last_of(NodeContext& c, ValueId x) { return c.add_transpose(x, channels_last(c.shape(x).rank())); }
 
 /// x, its scale and zero point, the result's: what `lower` makes of the floats, as bytes.
 void between_bytes(NodeContext& c, LowerFunction lower, int opset) {
-  const bool last = c.integer("channels_last", 0) != 0;
+  const auto made = [&](ValueId x) {
+    NodeContext inner(c.draft(), c.node(), opset, {x}, c.name() + "/real");
+    lower(inner);
+    return inner.outputs()[0];
+  };
   const ValueId x = real_input(c, 0);
-  NodeContext inner(c.draft(), c.node(), opset, {last ? channels_second(c, x) : x}, c.name() + "/real");
-  lower(inner);
-  const ValueId y = inner.outputs()[0];
-  set_quantised(c, last ? channels_last_of(c, y) : y, 3);
+  set_quantised(c, c.integer("channels_last", 0) != 0 ? with_channels_second(c, x, made) : made(x), 3);
+}
+
+/// Of what is no image.
+void between_bytes_of_any(NodeContext& c, LowerFunction lower, int opset) {
+  if (c.integer("channels_last", 0) != 0) c.refuse("channels_last = 1");
+  between_bytes(c, lower, opset);
 }
 
 }  // namespace
@@ -127,25 +131,27 @@ void lower_qlinear_leaky_relu(NodeContext& c) {
 void lower_qlinear_average_pool(NodeContext& c) { between_bytes(c, lower_average_pool, c.opset()); }
 void lower_qlinear_global_average_pool(NodeContext& c) { between_bytes(c, lower_global_average_pool, c.opset()); }
 /// Its attribute `opset` is that of the Softmax it was.
-void lower_qlinear_softmax(NodeContext& c) { between_bytes(c, lower_softmax, static_cast<int>(c.integer("opset", c.opset()))); }
+void lower_qlinear_softmax(NodeContext& c) { between_bytes_of_any(c, lower_softmax, static_cast<int>(c.integer("opset", c.opset()))); }
 
 /// Its axes are an attribute, as ONNX's were up to opset 17.
-void lower_qlinear_reduce_mean(NodeContext& c) { between_bytes(c, lower_reduce_mean, std::min(c.opset(), 17)); }
+void lower_qlinear_reduce_mean(NodeContext& c) { between_bytes_of_any(c, lower_reduce_mean, std::min(c.opset(), 17)); }
 
 /// ONNX's, and with `channels_last` that of an image whose channels come last, by a weight as ONNX has it.
 void lower_contrib_qlinear_conv(NodeContext& c) {
   if (c.integer("channels_last", 0) == 0) return lower_qlinear_conv(c);
-  std::vector<ValueId> inputs{channels_second(c, c.input(0))};
-  for (std::size_t at = 1; at < c.input_count(); ++at) inputs.push_back(c.has_input(at) ? c.input(at) : ValueId());
-  NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/channels_second");
-  lower_qlinear_conv(inner);
-  c.set_output(0, channels_last_of(c, inner.outputs()[0]));
+  c.set_output(0, with_channels_second(c, c.input(0), [&](ValueId x) {
+                 std::vector<ValueId> inputs{x};
+                 for (std::size_t at = 1; at < c.input_count(); ++at) inputs.push_back(c.optional_input(at));
+                 NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/channels_second");
+                 lower_qlinear_conv(inner);
+                 return inner.outputs()[0];
+               }));
 }
 
 /// word ids, segment ids, then word table, position table, segment table, gamma, beta of bytes, mask, the five's scales, their zero points.
 void lower_qembed_layer_norm(NodeContext& c) {
   constexpr std::size_t kFirst = 2, kMask = 7, kScales = 8, kZeros = 13;
-  std::vector<ValueId> inputs{c.input(0), c.has_input(1) ? c.input(1) : ValueId()};
+  std::vector<ValueId> inputs{c.input(0), c.optional_input(1)};
   for (std::size_t i = 0; kFirst + i < kMask; ++i) {
     if (!c.has_input(kFirst + i)) {
       inputs.push_back(ValueId());
@@ -158,7 +164,7 @@ void lower_qembed_layer_norm(NodeContext& c) {
       c.malformed("a table of bytes has one scale and one zero point");
     inputs.push_back(c.add_constant(dequantised(q, all_floats(scale), std::move(zeros), {.inner = 1, .extent = 1})));
   }
-  inputs.push_back(c.has_input(kMask) ? c.input(kMask) : ValueId());
+  inputs.push_back(c.optional_input(kMask));
   NodeContext inner(c.draft(), c.node(), c.opset(), std::move(inputs), c.name() + "/real");
   lower_embed_layer_norm(inner);
   for (std::size_t o = 0; o < c.output_count(); ++o)

@@ -44,7 +44,10 @@ ValueId NodeContext::add_range(ValueId x, int axis, std::int64_t first, std::int
 }
 
 ValueId NodeContext::add_row(ValueId x, int axis, std::int64_t place) {
-  std::vector<std::int64_t> dims(shape(x).dims().begin(), shape(x).dims().end());
+  const Shape in = shape(x);
+  if (axis >= in.rank() || place >= in[axis])
+    malformed("a value of shape " + in.to_string() + " has no place " + std::to_string(place) + " of axis " + std::to_string(axis));
+  std::vector<std::int64_t> dims(in.dims().begin(), in.dims().end());
   dims.erase(dims.begin() + axis);
   return add_reshape(add_range(x, axis, place, 1), make_shape(dims));
 }

@@ -203,6 +203,28 @@ TEST_CASE("an attention of bytes, whose mask states ends, and begins") {
   CHECK(refusal(attended(three, true)).find("ends and the begins") != std::string::npos);
 }
 
+TEST_CASE("pasts and keys of other shapes than an attention has are refused") {
+  const auto attention = [](const Ints& past) {
+    OnnxBuilder b;
+    b.input("x", {2, 3, 16}).weight("w", {16, 48}).weight("bias", {48}).input("past", past);
+    return b.node("Attention", {"x", "w", "bias", "", "past"}, {"y"}, {attribute("num_heads", std::int64_t{2})}, kContrib).output("y");
+  };
+  CHECK(run(attention({2, 2, 2, 4, 8})).size() == 2 * 3 * 16);
+  for (const Ints& past : {Ints{}, Ints{2}, Ints{1, 2, 2, 4, 8}, Ints{3, 2, 2, 4, 8}})
+    CHECK(refusal(attention(past)).find("it is [2, batch, heads, rows, size]") != std::string::npos);
+  const auto of_heads = [](const Ints& keys, const Ints& past) {
+    OnnxBuilder b;
+    b.input("q", {2, 3, 16}).input("k", keys).input("v", {2, 5, 16}).input("pk", past).input("pv", past);
+    b.initializer(raw_tensor("ends", {2}, 6, std::string("\2\0\0\0\3\0\0\0", 8)));
+    return b
+        .node("MultiHeadAttention", {"q", "k", "v", "", "ends", "", "pk", "pv"}, {"y"}, {attribute("num_heads", std::int64_t{2})}, kContrib)
+        .output("y");
+  };
+  for (const auto& [keys, past] :
+       {std::pair(Ints{}, Ints{2, 2, 4, 8}), std::pair(Ints{5}, Ints{2, 2, 4, 8}), std::pair(Ints{2, 5, 16}, Ints{4})})
+    CHECK(refusal(of_heads(keys, past)).find("keys have three axes or four") != std::string::npos);
+}
+
 TEST_CASE("embeddings of bytes are embeddings") {
   const std::vector<std::string> names = {"words", "places", "kinds", "scale", "shift"};
   const std::vector<Ints> shapes = {{10, 16}, {6, 16}, {2, 16}, {16}, {16}};

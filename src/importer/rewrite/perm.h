@@ -17,6 +17,14 @@ constexpr Perm channels_last(int rank) noexcept {
   return perm;
 }
 
+/// From there back to N, C, spatial axes.
+constexpr Perm channels_second(int rank) noexcept {
+  Perm perm = kIdentityPerm;
+  for (int axis = 2; axis < rank; ++axis) perm[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis - 1);
+  if (rank > 1) perm[1] = static_cast<std::int8_t>(rank - 1);
+  return perm;
+}
+
 constexpr bool equal(const Perm& a, const Perm& b, int rank) noexcept {
   for (int axis = 0; axis < rank; ++axis)
     if (a[static_cast<std::size_t>(axis)] != b[static_cast<std::size_t>(axis)]) return false;

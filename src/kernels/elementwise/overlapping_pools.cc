@@ -9,7 +9,7 @@
 namespace sluice::kernels::elementwise {
 namespace {
 
-/// Of some rows of outputs of one image.
+/// Makes some rows of outputs of one image.
 class OverlappingPool {
  public:
   OverlappingPool(const KernelCall& call, const RunTable& runs) noexcept
@@ -20,7 +20,7 @@ class OverlappingPool {
         runs_(runs),
         in_lanes_(a_.kind == PoolingKind::kAverage && in_.channels == 1 && w_.dilation_w == 1 && w_.kernel_w >= generic::kLeastOfLanes) {}
 
-  /// Rows of outputs of image `image`.
+  /// Makes these rows of outputs of image `image`.
   void run(std::int64_t image, Interval<std::int64_t> rows) const noexcept {
     const std::int64_t most = std::max<std::int64_t>(1, kValues / out_.channels), first_row = image * w_.out_h;
     for (std::int64_t x = 0; x < out_.pixels; x += most) {
@@ -41,7 +41,7 @@ class OverlappingPool {
  private:
   std::int64_t floats(std::int64_t columns) const noexcept { return columns * out_.channels; }
 
-  /// Row `y` of the input to each row of outputs that meets it.
+  /// Folds row `y` of the input into each row of outputs that meets it.
   void hand_over(std::int64_t image, std::int64_t y, Interval<std::int64_t> rows, Interval<std::int64_t> columns) const noexcept {
     alignas(64) std::array<float, kValues> part;
     fold_row(image * w_.in_h + y, columns, part.data());
@@ -82,10 +82,10 @@ class OverlappingPool {
     }
   }
 
-  /// Sums to means.
+  /// Makes means of sums.
   void divide(std::int64_t first_row, Interval<std::int64_t> rows, Interval<std::int64_t> columns) const noexcept {
     alignas(64) std::array<float, kValues> divisors;
-    std::int64_t held = -1;  // taps along y for which these are
+    std::int64_t held = -1;  // how many taps along y the divisors are for
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
       PoolWindow window = pool_window(a_, row, columns.begin);
       const std::int64_t taps = a_.count_include_pad ? window.y.padded_count : window.y.count;
@@ -108,7 +108,7 @@ class OverlappingPool {
 
 }  // namespace
 
-bool windows_overlap(const KernelCall& call) noexcept {
+bool row_folds_pay(const KernelCall& call) noexcept {
   constexpr std::int64_t kLeastRows = 4, kLeastTaps = 25;
   const Window& w = call.parameters<operators::PoolParameters>().window;
   const RowView &in = call.inputs[0].view, &out = call.outputs[0].view;

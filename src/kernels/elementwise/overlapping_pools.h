@@ -10,10 +10,10 @@
 
 namespace sluice::kernels::elementwise {
 
-/// Does it pay, and do the views have rows without gaps?
-bool windows_overlap(const KernelCall& call) noexcept;
+/// Does folding rows once pay, and do the views have rows without gaps?
+bool row_folds_pay(const KernelCall& call) noexcept;
 
-/// The step; where `windows_overlap`.
+/// Runs the step where `row_folds_pay` says so.
 void pool_overlapping(const KernelCall& call, const RunTable& runs) noexcept;
 
 }  // namespace sluice::kernels::elementwise

@@ -147,7 +147,7 @@ void mean_rows(const KernelCall& call, const RunTable& runs) noexcept {
 void pool_step(const KernelCall& call, const RunTable& runs) noexcept {
   constexpr std::int64_t kBlock = 64;
   if (means_of_rows(call.parameters<operators::PoolParameters>(), call.inputs[0].view)) return mean_rows(call, runs);
-  if (windows_overlap(call)) return pool_overlapping(call, runs);
+  if (row_folds_pay(call)) return pool_overlapping(call, runs);
   const std::int64_t channels = call.outputs[0].view.channels;
   const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
   const std::int64_t blocks = call.rows.size() < threads ? ceil_div(channels, kBlock) : 1;

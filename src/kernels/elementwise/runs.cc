@@ -420,7 +420,7 @@ constexpr Run* if_called(KernelId kernel, Run* run) {
 
 constexpr RunTable kTable = {unary,
                              if_called(kernel_id::kAffine, affine),
-                             if_called(kernel_id::kBinary, binary),
+                             has_kernel(kernel_id::kPool) ? binary : if_called(kernel_id::kBinary, binary),  // sums of pools become means
                              if_called(kernel_id::kSoftmax, softmax),
                              if_called(kernel_id::kSoftmax, softmax_rows),
                              if_called(kernel_id::kPool, pool),

@@ -1,5 +1,5 @@
 // Groups of fewer than 16 outputs with a single tap, whose inputs fill no more than four vectors for each vector of lanes: as in all groups
-// of up to four times as many inputs as outputs. They are loaded once and spread to the lanes in registers.
+// whose outputs divide a vector and whose inputs are up to four times as many. They are loaded once and spread to the lanes in registers.
 #if defined(SLUICE_WEIGHTED_SPREAD_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_WEIGHTED_SPREAD_TILE_INL_H_
 #undef SLUICE_WEIGHTED_SPREAD_TILE_INL_H_

@@ -114,7 +114,7 @@ inline LoadSeconds load_seconds(const profiler::DeviceProfile& profile, const Pa
   if (profile.reads_in_flight <= 1) return {reading + decoding, verifying};
   if (!encrypted) decoding += static_cast<double>(payload.read_bytes()) / profile.verify_bytes_per_second;
   const double last = std::min(1.0, static_cast<double>(profile.read_piece_bytes) / static_cast<double>(payload.read_bytes()));
-  return {std::max(reading, decoding * (1 - last)), verifying + decoding * last};
+  return {std::max(reading, decoding * (1 - last)), (encrypted ? verifying : 0) + decoding * last};
 }
 
 using Gates = std::vector<std::int64_t>;
