@@ -88,7 +88,7 @@ class BandCutter {
   std::optional<Banded> cut(std::size_t first, std::size_t end, std::int64_t bands) const {
     for (std::size_t p = first; p < end; ++p)
       if (!takes_bands(p) || rows_of(p) < 1) return std::nullopt;
-    Banded banded{{first, end, {}, {}}, {}, bands, {}, {}};
+    Banded banded{{first, end, {}, {}}, {}, bands, {}, {}, {}};
     std::vector<std::int64_t> made(end - first, 0);  // rows of each position so far
     const std::int64_t rows = rows_of(end - 1);
     for (std::int64_t band = 1; band <= bands; ++band) {
