@@ -3,7 +3,7 @@
 // The maker of a tensor's bytes is a step's node, or the caller for a graph input: such tensors are called *made*. The others are views:
 // outputs of Reshape, Concat and Slice nodes that have no step, whose bytes must be those of their inputs. A made tensor's bytes are needed
 // until the last read of it or of a view that holds it; until then nothing else may be written there, save by a node that replaces element
-// for element what nobody else still needs.
+// for element what nobody else still needs, or that replaces rows of which others need none any more while they make and read later ones.
 //
 // A node in bands is read before it is whole. Its steps then follow the rows, all channels of a band before the next, and a reader takes
 // rows of finished bands only. A ring holds the newest rows: a reader takes none that are older, and none is read that a band has replaced.
@@ -114,6 +114,9 @@ class ContentVerifier {
     const model::Node& node = graph_.nodes[n];
     const std::int64_t turn = model::rows_of_turn(graph_, node);
     if (turn == 0) return {};
+    for (const TensorId out : node.outputs)
+      if (out.valid() && plan_.tensors[out.index()].ring_rows != 0)
+        return broken("tensor", out.index(), "I6: a ring of what each turn reads again");
     const std::int64_t channels = model::step_channels(graph_, node);
     const bool reverse = node.as<model::RecurrentAttributes>().reverse;
     RowRange rows;
@@ -422,7 +425,9 @@ class ContentVerifier {
       if (step.node == writer) replaced = std::max(replaced, step.rows.end);
       if (step.node == writer || step.prepare) continue;
       const model::Node& node = graph_.node(step.node);
-      if (node.outputs[0].index() == earlier && step.rows.begin < replaced) return false;
+      const bool makes = std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId out) { return out.index() == earlier; });
+      // What goes turn by turn reads again what it made in the turn before.
+      if (makes && (step.rows.begin < replaced || model::rows_of_turn(graph_, node) != 0)) return false;
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         if (node.inputs[k].index() != earlier) continue;
         const auto rows = rows_of_input(graph_, node, k, step.rows);

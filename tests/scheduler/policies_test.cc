@@ -230,25 +230,30 @@ TEST_CASE("a job that was told its end is not pushed back for ever by shorter on
   CHECK(before <= 1);  // what delays it by no more than an eighth of its response
 }
 
-TEST_CASE("a run that is past its expected end still gives way to an urgent job") {
+TEST_CASE("a run that is past its expected end still gives way to an urgent job, one that ends before its step does not") {
   Device device = make_device(1);
   device.processors[0].step = kMs;
   const std::vector<Model> models = {make_chain({{60 * kMs}}), make_chain({{kMs}})};
-  Profile profile(device, models);
-  Board board(device, profile, {});
-  PolicyMemory memory(board.state(), {});
-  Decisions decisions(most_decisions(board.state()));
-  const auto submit_at = [&](Time at, std::size_t model, int priority) {
-    board.set_now(at);
-    board.submit({ModelId(model), kNever, priority});
-    decisions.clear();
-    scheduler::sluice(board.state(), memory, decisions);
-    board.apply(decisions.all());
+  const auto gives_way_at = [&](Time at) {
+    Profile profile(device, models);
+    Board board(device, profile, {});
+    PolicyMemory memory(board.state(), {});
+    Decisions decisions(most_decisions(board.state()));
+    const auto submit_at = [&](Time now, std::size_t model, int priority) {
+      board.set_now(now);
+      board.submit({ModelId(model), kNever, priority});
+      decisions.clear();
+      scheduler::sluice(board.state(), memory, decisions);
+      board.apply(decisions.all());
+    };
+    submit_at(0, 0, 0);
+    REQUIRE(board.state().processors[0].busy);
+    submit_at(at, 1, 1);
+    return board.state().processors[0].giving_way;
   };
-  submit_at(0, 0, 0);
-  REQUIRE(board.state().processors[0].busy);
-  submit_at(90 * kMs, 1, 1);
-  CHECK(board.state().processors[0].giving_way);
+  CHECK(gives_way_at(30 * kMs));
+  CHECK_FALSE(gives_way_at(60 * kMs - kMs / 2));
+  CHECK(gives_way_at(90 * kMs));
 }
 
 }  // namespace

@@ -73,6 +73,21 @@ TEST_CASE("a processor that has changed is known after three units, for all unit
   CHECK(profile.time(ModelId(0), 0, 1) == 1000);
 }
 
+TEST_CASE("however much slower a processor has become, three units show it, and a mild change five") {
+  const Device device = make_device(1);
+  const std::vector<Model> models = {make_chain({{1000}}), make_chain({{1000}})};
+  for (const Time slow : {1600, 2200, 3000, 3300, 4000, 5000, 10000}) {
+    Profile profile(device, models);
+    for (int i = 0; i < 8; ++i) profile.observe(ModelId(0), 0, 0, 1000);
+    int units = 0;
+    for (; units < 12 && profile.time(ModelId(1), 0, 0) < slow * 9 / 10; ++units) profile.observe(ModelId(0), 0, 0, slow);
+    INFO(slow);
+    CHECK(units == (slow > 2000 ? 3 : 5));
+    CHECK(std::abs(profile.time(ModelId(1), 0, 0) - slow) < slow / 10);
+    CHECK(std::abs(profile.time(ModelId(0), 0, 0) - slow) < slow / 10);
+  }
+}
+
 TEST_CASE("a first estimate that was wrong moves alone, and different units that agree move their processor") {
   const Device device = make_device(1);
   const std::vector<Model> models = {make_chain({{1000}}), make_chain({{2000}}), make_chain({{1500}})};

@@ -2,12 +2,12 @@
 // by each unit that ends (`observe`); whatever is derived is derived again when times change, so nothing is ever stale.
 //
 // Two things move a time. Against noise each new measurement counts a tenth. A change (another clock rate, another program on the core):
-// the last few units of a processor agree that it takes much longer or shorter than expected; then all its times move at once, because it
-// is the processor that changed. A processor that has become three times slower is known after `kAgreeing` units; a smaller change takes
-// `kAgreeingMildly`, because short disturbances often look like one. Two exceptions: where
-// they are one unit that has run a few times only, its first estimate was wrong, and it moves alone; and what short units show (cold
-// caches, late wakes) moves no unit that is `kReach` times as long. Nor can changes that come and go carry a unit away that nobody measures
-// meanwhile: after each it is within a factor of `kApart` of its first time on a processor as the units show it.
+// the last few units of a processor agree that it takes much longer or shorter than was expected of them before the first of these; then all
+// its times move at once, because it is the processor that changed. A processor that has become three times slower is known after
+// `kAgreeing` units; a smaller change takes `kAgreeingMildly`, because short disturbances often look like one. Two exceptions: where they are
+// one unit that has run a few times only, its first estimate was wrong, and it moves alone; and what short units show (cold caches, late
+// wakes) moves no unit that is `kReach` times as long. Nor can changes that come and go carry a unit away that nobody measures meanwhile:
+// after each it is within a factor of `kApart` of its first time on a processor as the units show it.
 //
 // `dispatch` is learned too: what a run takes beside its units.
 //
@@ -96,7 +96,7 @@ class Profile {
     if (const std::span<const Seen> agreeing = agreement(recent); !agreeing.empty()) {
       if (t.seen[at] < kYoung && is_one_unit(agreeing)) {
         const Time before = agreeing.front().expected;  // by the oldest of them
-        set(t, at, t.exact[at] * middle(agreeing));
+        set(t, at, static_cast<double>(before) * middle(agreeing));
         t.first[at] *= t.exact[at] / static_cast<double>(before);  // else `follow` would take its error for a change of the processor
         settle();
       } else {
@@ -131,8 +131,8 @@ class Profile {
 
  private:
   static constexpr double kLargestStep = 4;  // one outlier moves an expectation by at most three tenths
-  // Measurements that make a change; all of them are beyond this ratio, and the largest is below so many times the smallest. Two would take
-  // a pair of interruptions for a change; noise of single units stays well below the smaller ratio.
+  // Measurements that make a change; all of them are beyond this ratio, and the largest is less than `kSpread` times the smallest. Two would
+  // take a pair of interruptions for a change; noise of single units stays well below the smaller ratio.
   static constexpr std::size_t kAgreeing = 3, kAgreeingMildly = 5;
   static constexpr double kChanged = 2, kChangedMildly = 1.3;
   static constexpr double kSpread = 1.4, kSpreadMildly = 2;
@@ -159,10 +159,18 @@ class Profile {
     const auto [least, most] = std::minmax_element(seen.begin(), seen.end(), less);
     return (least->ratio > changed || most->ratio < 1 / changed) && most->ratio < spread * least->ratio;
   }
-  /// The last measurements of a processor that agree that it has changed, the oldest first; nothing if they do not.
+  /// The last measurements of a processor that agree that it has changed, the oldest first; nothing if they do not. Each is compared with what
+  /// was expected at the oldest measurement of its unit: what came since has moved the expectation towards itself.
   static std::span<const Seen> agreement(Recent& recent) noexcept {
     const std::size_t known = std::min(recent.count, kAgreeingMildly);
-    for (std::size_t i = 0; i < known; ++i) recent.in_order[i] = recent.seen[(recent.count - known + i) % kAgreeingMildly];
+    for (std::size_t i = 0; i < known; ++i) {
+      Seen& one = recent.in_order[i];
+      one = recent.seen[(recent.count - known + i) % kAgreeingMildly];
+      const auto oldest = std::find_if(recent.in_order.begin(), recent.in_order.begin() + static_cast<std::ptrdiff_t>(i),
+                                       [&](const Seen& earlier) { return same_unit(earlier, one); });
+      one.ratio *= static_cast<double>(one.expected) / static_cast<double>(oldest->expected);
+      one.expected = oldest->expected;
+    }
     const std::span<const Seen> all(recent.in_order.data(), known);
     if (known >= kAgreeing && agree(all.last(kAgreeing), kChanged, kSpread)) return all.last(kAgreeing);
     return known == kAgreeingMildly && agree(all, kChangedMildly, kSpreadMildly) ? all : std::span<const Seen>();
@@ -177,8 +185,9 @@ class Profile {
     return seen.front();
   }
   static double middle(std::span<const Seen> seen) noexcept { return middle_by(seen, less).ratio; }
+  static bool same_unit(const Seen& a, const Seen& b) noexcept { return a.model == b.model && a.unit == b.unit; }
   static bool is_one_unit(std::span<const Seen> seen) noexcept {
-    return std::all_of(seen.begin(), seen.end(), [&](const Seen& one) { return one.model == seen[0].model && one.unit == seen[0].unit; });
+    return std::all_of(seen.begin(), seen.end(), [&](const Seen& one) { return same_unit(one, seen[0]); });
   }
   static Time longest(std::span<const Seen> seen) noexcept {
     Time longest = 0;
@@ -191,6 +200,7 @@ class Profile {
     const double factor = middle(seen);
     const Time reach = kReach * longest(seen);
     const double speed = middle_by(seen, [](const Seen& a, const Seen& b) { return a.since_first < b.since_first; }).since_first;
+    for (const Seen& one : seen) tables_[one.model.index()].exact[one.unit * processors_ + processor] = static_cast<double>(one.expected);
     for (Table& t : tables_)
       for (std::size_t at = processor; at < t.time.size(); at += processors_)
         if (t.time[at] < kNever && t.time[at] <= reach)

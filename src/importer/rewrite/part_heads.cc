@@ -33,7 +33,7 @@ constexpr std::int64_t kMostGroups = 4;
 
 class Grouping {
  public:
-  explicit Grouping(Draft& draft) : draft_(draft), uses_(draft), seen_(seen_by_caller(draft)) {}
+  Grouping(Draft& draft, bool exact) : draft_(draft), exact_(exact), uses_(draft), seen_(seen_by_caller(draft)) {}
 
   void run() {
     std::vector<DraftNode> nodes;
@@ -138,7 +138,7 @@ class Grouping {
   /// The dense layer that alone reads the heads, if it adds what queries are made of and can be a sum; else kNone. Where norms come before
   /// (ViT-B/16), the next peaks are as high, and tables of more nodes would only make smallest budgets larger.
   std::size_t projection_behind(const std::vector<DraftNode>& nodes, const DraftNode& attention) const {
-    if (!uses_.single_reader(attention.output)) return Uses::kNone;
+    if (exact_ || !uses_.single_reader(attention.output)) return Uses::kNone;
     const std::size_t reader = uses_.readers[attention.output.index()][0];
     const DraftNode& dense = nodes[reader];
     const bool adds_source = dense.epilogue.has_residual && dense.inputs.back() == maker(nodes, attention.inputs[0])->inputs[0];
@@ -191,6 +191,7 @@ class Grouping {
   }
 
   Draft& draft_;
+  const bool exact_;  // no sum may be cut in two
   const Uses uses_;
   const std::vector<bool> seen_;
   std::set<std::size_t> taken_;        // makers of queries, keys and values that are made in groups, and their norms
@@ -200,6 +201,6 @@ class Grouping {
 
 }  // namespace
 
-void part_heads(Draft& draft) { Grouping(draft).run(); }
+void part_heads(Draft& draft, bool exact) { Grouping(draft, exact).run(); }
 
 }  // namespace sluice::importer

@@ -62,7 +62,7 @@ void rewrite(Draft& draft, bool fuse, bool exact) {
     compact(draft);
     split_queries(draft);
     compact(draft);
-    part_heads(draft);
+    part_heads(draft, exact);
   }
   compact(draft);
   ensure_step(draft);

@@ -46,7 +46,7 @@ void lift_reshapes(Draft& draft);
 /// A dense layer that makes queries, keys and values at once becomes one for each.
 void split_queries(Draft& draft);
 /// The heads of an attention become groups, each with queries, keys and values of its own.
-void part_heads(Draft& draft);
+void part_heads(Draft& draft, bool exact);
 
 /// `exact`: without what changes the order of sums.
 void rewrite(Draft& draft, bool fuse, bool exact);

@@ -82,7 +82,8 @@ inline std::uint32_t make_way(const State& state, Decisions& out) noexcept {
       if (!state.processors[p].usable || state.profile->time(job.model, next, p) >= kNever || giving_way >> p & 1) continue;
       const Time rest = state.expected_run(slot, next, next + 1, p) + state.profile->tail(job.model, next, p);
       // A run that is past its expected end may still last: nobody waits for it where it can give way.
-      const Time wait = gives_way(state, p, job.priority) ? std::max(state.wait(p), state.processors[p].step + 1) : state.wait(p);
+      const bool overdue = state.wait(p) == 0 && gives_way(state, p, job.priority);
+      const Time wait = overdue ? state.processors[p].step + 1 : state.wait(p);
       waiting = std::min(waiting, wait + rest);
       if (wait_for(state, p, job.priority) + rest >= best) continue;
       best = wait_for(state, p, job.priority) + rest;
