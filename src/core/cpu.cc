@@ -25,13 +25,22 @@ constexpr unsigned bits(std::initializer_list<int> set) noexcept {
 }
 
 /// What CPU and system have, by the numbers of Intel's manual. The compiler's own question brings tables of all CPUs into small programs.
+/// Asking takes some 20 us in a virtual machine, whose host answers, and steps ask which kernels to run: so it is done once.
 struct Features {
   bool avx2 = false;  // and FMA
+  bool avx2_vnni = false;
   bool avx512 = false;
   bool avx512_vnni = false;
 
+  static const Features& of_this_cpu() noexcept {
+    static const Features has;
+    return has;
+  }
+
+ private:
   Features() noexcept {
-    constexpr unsigned kFmaXsaveAvx = bits({12, 27, 28}), kAvx2 = bits({5}), kFDqCdBwVl = bits({16, 17, 28, 30, 31}), kVnni = bits({11});
+    constexpr unsigned kFmaXsaveAvx = bits({12, 27, 28}), kAvx2 = bits({5}), kFDqCdBwVl = bits({16, 17, 28, 30, 31}), kVnni = bits({11}),
+                       kAvxVnni = bits({4});
     constexpr unsigned kYmm = 0x06, kZmm = 0xe6;  // registers that the system saves
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kFmaXsaveAvx) != kFmaXsaveAvx) return;
@@ -41,6 +50,7 @@ struct Features {
     avx2 = (saved & kYmm) == kYmm && (ebx & kAvx2) != 0;
     avx512 = avx2 && (saved & kZmm) == kZmm && (ebx & kFDqCdBwVl) == kFDqCdBwVl;
     avx512_vnni = avx512 && (ecx & kVnni) != 0;
+    avx2_vnni = avx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnni) != 0;
   }
 };
 
@@ -49,7 +59,7 @@ struct Features {
 
 Isa best_isa() noexcept {
 #if defined(__x86_64__)
-  const Features has;
+  const Features& has = Features::of_this_cpu();
   if (has.avx512) return Isa::kAvx512;
   return has.avx2 ? Isa::kAvx2 : Isa::kScalar;
 #elif defined(__aarch64__)
@@ -76,9 +86,7 @@ namespace {
 
 bool has_avx2_vnni() noexcept {
 #if defined(__x86_64__)
-  constexpr unsigned kAvxVnni = 1u << 4;
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return best_isa() >= Isa::kAvx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnni) != 0;
+  return Features::of_this_cpu().avx2_vnni;
 #else
   return false;
 #endif
@@ -86,7 +94,7 @@ bool has_avx2_vnni() noexcept {
 
 bool has_avx512_vnni() noexcept {
 #if defined(__x86_64__)
-  return Features().avx512_vnni;
+  return Features::of_this_cpu().avx512_vnni;
 #else
   return false;
 #endif
