@@ -12,8 +12,8 @@ constexpr double kAutoGain = 0.97;       // of time, so that what a prediction g
 constexpr std::size_t kTableBytes = 32;  // of a table in the header, beside its frequencies
 // Of one core with vectors: below what sluice-bench-coding measures with AVX2 and AVX-512 on Zen 5 (1.5e9).
 constexpr double kSymbolsPerSecond = 1.35e9;
-constexpr double kVerifiedBytesPerSecond =
-    15e9;  // the checksum of what was stored: of memory, since a piece that has arrived is in no cache
+// Of checksums of what is stored: it comes from memory, since a piece that has arrived is in no cache.
+constexpr double kVerifiedBytesPerSecond = 15e9;
 
 }  // namespace
 

@@ -10,6 +10,18 @@ void keep_range(std::vector<float>& of_outputs, std::int64_t begin, std::int64_t
   of_outputs = std::vector<float>(of_outputs.begin() + begin, of_outputs.begin() + begin + count);
 }
 
+/// Leaves places [begin, begin + count) of an axis.
+void keep_places(Constant& values, int axis, std::int64_t begin, std::int64_t count) {
+  Shape kept = values.shape;
+  kept[axis] = count;
+  if (values.absent) {
+    values = make_absent(values.dtype, kept);
+  } else {
+    values.data += begin * values.strides[static_cast<std::size_t>(axis)] * static_cast<std::int64_t>(size_of(values.dtype));
+    values.shape = kept;
+  }
+}
+
 }  // namespace
 
 Shape physical_shape_of(const Draft& draft, ValueId value) { return physical(draft.value(value).shape, draft.value(value).layout); }
@@ -52,13 +64,7 @@ DraftNode dense_part(const DraftNode& dense, std::int64_t begin, std::int64_t co
   std::get<model::DenseAttributes>(part.attributes).out_features = count;
   PanelValues& panels = *part.panels;
   panels.name += ":" + std::to_string(begin);
-  Constant& values = panels.values;
-  if (values.absent) {
-    values = make_absent(values.dtype, Shape{count, values.shape[1]});
-  } else {
-    values.data += begin * values.strides[0] * static_cast<std::int64_t>(size_of(values.dtype));
-    values.shape[0] = count;
-  }
+  keep_places(panels.values, 0, begin, count);
   keep_range(panels.scale, begin, count);
   keep_range(part.bias, begin, count);
   return part;
@@ -75,13 +81,7 @@ DraftNode dense_term(const DraftNode& dense, std::int64_t begin, std::int64_t co
   std::get<model::DenseAttributes>(term.attributes).in_features = count;
   PanelValues& panels = *term.panels;
   panels.name += ":in" + std::to_string(begin);
-  Constant& values = panels.values;
-  if (values.absent) {
-    values = make_absent(values.dtype, Shape{values.shape[0], count});
-  } else {
-    values.data += begin * values.strides[1] * static_cast<std::int64_t>(size_of(values.dtype));
-    values.shape[1] = count;
-  }
+  keep_places(panels.values, 1, begin, count);
   return term;
 }
 

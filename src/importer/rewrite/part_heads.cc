@@ -7,7 +7,7 @@
 //     ...
 //
 // If a projection follows that adds what the heads read (norms come after the sums), the last group goes past the concatenation: the projection
-// is the sum of that of the other groups and that of the last, whose rows can then be projected as they are made, in place of the residual's:
+// is the sum of that of the other groups and that of the last, whose rows can then be projected as they are made, in the place of the residual's rows:
 //
 //     attentions of groups 0-2 -> concat -> dense, + x --+
 //                              attention of group 3 -> dense, + --> ...
@@ -173,7 +173,7 @@ class Grouping {
     return part;
   }
 
-  /// Of `parts` groups.
+  /// A value with the features of `parts` groups of the whole one's.
   ValueId part_value(ValueId whole, const std::string& suffix, std::int64_t groups, std::int64_t parts = 1) {
     Shape shape = physical_shape_of(draft_, whole);
     shape[shape.rank() - 1] = shape.back() / groups * parts;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/kernels/elementwise/row_walks.h"
+#include "src/kernels/reference/pool_window.h"
 
 namespace sluice::kernels::elementwise {
 namespace {
@@ -18,7 +19,7 @@ class OverlappingPool {
         in_(call.inputs[0].view),
         out_(call.outputs[0].view),
         runs_(runs),
-        in_lanes_(a_.kind == PoolingKind::kAverage && in_.channels == 1 && w_.dilation_w == 1 && w_.kernel_w >= generic::kLeastOfLanes) {}
+        in_lanes_(sums_in_lanes(a_, in_)) {}
 
   /// Makes these rows of outputs of image `image`.
   void run(std::int64_t image, Interval<std::int64_t> rows) const noexcept {

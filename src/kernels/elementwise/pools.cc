@@ -16,8 +16,7 @@ namespace {
 Interval<std::int64_t> joined_columns(const operators::PoolParameters& a, const RowView& in, const RowView& out) noexcept {
   constexpr std::int64_t kMostChannels = 64, kFloat = sizeof(float);
   const Window& w = a.window;
-  const bool lanes = a.kind == PoolingKind::kAverage && in.channels == 1 && w.dilation_w == 1 && w.kernel_w >= generic::kLeastOfLanes;
-  if (w.stride_w != 1 || lanes || in.channels >= kMostChannels || in.pixel_pitch != in.channels * kFloat ||
+  if (w.stride_w != 1 || sums_in_lanes(a, in) || in.channels >= kMostChannels || in.pixel_pitch != in.channels * kFloat ||
       out.pixel_pitch != out.channels * kFloat)
     return {0, 0};
   const std::int64_t begin = std::min(w.pad_left, out.pixels), end = w.in_w + w.pad_left - (w.kernel_w - 1) * w.dilation_w;
@@ -44,11 +43,7 @@ class PoolRow {
         window_(pool_window(a_, row, 0)) {}
 
   /// Few rows, and no mean that is summed in lanes.
-  bool takes() const noexcept {
-    const bool lanes =
-        a_.kind == PoolingKind::kAverage && in_.channels == 1 && a_.window.dilation_w == 1 && a_.window.kernel_w >= generic::kLeastOfLanes;
-    return window_.y.count <= PoolPixels::kMostRows && !lanes;
-  }
+  bool takes() const noexcept { return window_.y.count <= PoolPixels::kMostRows && !sums_in_lanes(a_, in_); }
   void run() noexcept {
     const Interval<std::int64_t> inner = inner_columns(a_.window);
     for (std::int64_t x = 0; x < inner.begin; ++x) pool(x, 1);

@@ -28,6 +28,11 @@ inline bool sums_lanes(const RowView& in, const PoolWindow& window) noexcept {
   return in.channels == 1 && window.x.step == 1 && window.x.count >= generic::kLeastOfLanes;
 }
 
+/// Can they be: are windows wide enough that lie inside the image?
+inline bool sums_in_lanes(const operators::PoolParameters& a, const RowView& in) noexcept {
+  return a.kind == PoolingKind::kAverage && in.channels == 1 && a.window.dilation_w == 1 && a.window.kernel_w >= generic::kLeastOfLanes;
+}
+
 /// `in` pixels; `kernel` taps from `start` on (which padding makes negative), `dilation` apart; padding `pad_after` behind the image.
 inline PoolAxis pool_axis(std::int64_t in, std::int64_t kernel, std::int64_t start, std::int64_t dilation,
                           std::int64_t pad_after) noexcept {
