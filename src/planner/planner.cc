@@ -203,8 +203,13 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
 
 /// Nodes that the search may look at: a fixed number, and more for each millisecond of a request's search.
 std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
-  if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 200'000 + request.search_ms * 4000;
+  if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 400'000 + request.search_ms * 4000;
   return 10'000 + request.search_ms * 200;
+}
+
+/// Would a thorough search look further than this one did?
+bool may_search_on(BandSearch search, const PlanRequest& request) noexcept {
+  return work_of(search, request) < work_of(BandSearch::kThorough, request);
 }
 
 /// Begins with bands for time, or with none if that ends lower: the bands that exist already count in what regions may cost.
@@ -337,7 +342,7 @@ Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler:
   Contenders contenders(problems, request);
   std::uint64_t least = std::min(known, contenders.least());
   if (request.capacity.count() >= contenders.least()) return choose_and_verify(graph, profile, contenders, request);
-  if (search == BandSearch::kQuick) return make_verified_plan(graph, profile, request, BandSearch::kThorough, least);
+  if (may_search_on(search, request)) return make_verified_plan(graph, profile, request, BandSearch::kThorough, least);
   for (PassingKinds& spilled : spills_of(problems, request)) {
     SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, request, search, std::move(spilled)));
     Contenders spilling(leaner, request);
@@ -374,10 +379,13 @@ Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::Device
   return or_out_of_memory(graph.name, [&]() -> Result<Bytes> {
     PlanRequest nothing = request;
     nothing.capacity = Bytes();
-    // A plan is made by the quick search where that fits: the thorough one mostly ends lower, by another way, and not always.
-    SLUICE_ASSIGN_OR_RETURN(const Problems quick, prepare(graph, profile, nothing, BandSearch::kQuick));
+    std::uint64_t least = ~std::uint64_t{0};
+    if (may_search_on(BandSearch::kQuick, nothing)) {
+      // A plan is made by the quick search where that fits: the thorough one mostly ends lower, by another way, and not always.
+      SLUICE_ASSIGN_OR_RETURN(least, least_of(graph, profile, nothing));
+    }
     SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, nothing, BandSearch::kThorough));
-    std::uint64_t least = std::min(Contenders(quick, nothing).least(), Contenders(problems, nothing).least());
+    least = std::min(least, Contenders(problems, nothing).least());
     for (PassingKinds& spilled : spills_of(problems, nothing)) {
       SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, nothing, BandSearch::kThorough, std::move(spilled)));
       least = std::min(least, Contenders(leaner, nothing).least());

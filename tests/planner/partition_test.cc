@@ -202,6 +202,71 @@ TEST_CASE("sums in a region stay in the place of what enters it, if nothing read
   CHECK(peak(3, false));
 }
 
+/// The first two stages of a residual network at half its height and width.
+model::Graph two_stages() {
+  NetBuilder net("two stages");
+  TensorId x = net.pool(net.conv(net.input({1, 112, 112, 3}), {.channels = 64, .kernel = 7, .stride = 2}), 3, 2, 1);
+  for (const std::int64_t width : {64, 128}) {
+    for (int block = 0; block < 3; ++block) {
+      const std::int64_t stride = block == 0 ? width / 64 : 1;
+      TensorId y = net.conv(net.conv(x, {.channels = width}), {.channels = width, .kernel = 3, .stride = stride});
+      if (stride == 1) net.last_node().numeric = model::NumericClass::kWinograd4;
+      const TensorId shortcut = block == 0 ? net.conv(x, {.channels = 4 * width, .stride = stride}) : x;
+      x = net.conv(y, {.channels = 4 * width, .residual = shortcut});
+    }
+  }
+  net.output(net.pool(x, 7, 7));
+  return net.finish();
+}
+
+TEST_CASE("what placing a region's rows saves counts, and the search goes on with the next peak") {
+  const model::Graph graph = two_stages();
+  const profiler::DeviceProfile profile;
+  const Problem whole = problem_of(graph, profile);
+  const std::vector<NodeId> order = graph_order(graph);
+  const Uses uses(graph, whole.kernels, order);
+  StepCosts costs(whole, false);
+  const std::vector<Rung> ladder = partition_ladder(whole, order, false, {}, {Lower::kActivations, 0.5, 1 << 22});
+  REQUIRE_FALSE(ladder.empty());
+  const Rung& last = ladder.back();
+  const Partitioned parts(whole, uses, order, false, last.regions, costs);
+  const std::vector<Need> counted = parts.needs(), plain = Partitioned(whole, uses, order, false, {}, costs).needs();
+  const Region& first = last.regions.front();
+  // The first region cannot be lowered further, and by its rings alone nothing else need be.
+  CHECK(counted[first.first].activations > last.peak);
+  CHECK(counted[first.first].activations - parts.saved_by_rows(0) <= last.peak);
+  std::uint64_t next = 0;  // the most behind it, if nothing there is cut
+  for (std::size_t i = first.end; i < plain.size(); ++i) next = std::max(next, plain[i].activations);
+  CHECK(next < counted[first.first].activations);
+  CHECK(next > last.peak);
+  const plan::Plan plan = *make_plan(graph, {}, {.partition = Partition::kLeast, .max_overhead = 0.5});
+  CHECK(plan::activation_peak(plan).bytes.count() < next);
+}
+
+TEST_CASE("assumed rates price steps of few dispatches higher in bands, and no others") {
+  constexpr std::int64_t kRows = 64;
+  NetBuilder net("short steps");
+  net.output(net.relu(net.input({1, kRows, 16, 64})));  // a row is 4 KiB
+  const model::Graph graph = net.finish();
+  profiler::DeviceProfile profile;
+  const auto factor = [&](std::int64_t rows) {
+    const Problem problem = problem_of(graph, profile);
+    StepSpec step{0, {0, model::step_channels(graph, graph.nodes[0])}};
+    step.rows = {0, rows};
+    return StepCosts(problem).seconds(NodeId(0), {0, step.rows, 0}) /
+           price_step(graph, problem.kernels, NodeId(0), step, profile, problem.threads);
+  };
+  CHECK(factor(1) > 2);
+  CHECK(factor(1) > factor(4));
+  CHECK(factor(4) > 1);
+  CHECK(factor(kRows - 1) == Approx(1));  // more than ten dispatches
+  profile.step_overhead_seconds = 1e-4;
+  CHECK(factor(kRows - 1) > 2);
+  CHECK(factor(kRows) == Approx(1));  // whole, as without bands
+  profile.kernels.emplace_back();
+  CHECK(factor(1) == Approx(1));  // measured rates say it themselves
+}
+
 TEST_CASE("a budget between two rungs takes the first that fits") {
   const model::Graph graph = dense_block();
   const auto whole = minimum_capacity(graph, {}, {.partition = Partition::kOff}), least = minimum_capacity(graph, {}, {});

@@ -66,11 +66,13 @@ class RegionSearch {
       std::optional<Choice> best = lower(peak);
       if (!best) best = cut_finer(peak);
       if (!best) best = dissolve(peak);
-      if (!best && settle(peak)) continue;
-      if (!best) break;
-      best = everywhere(std::move(*best), peak);
-      current_ = {std::move(best->regions), std::move(best->measure)};
-      if (ladder.empty() || current_.measure.peak < ladder.back().peak) ladder.push_back({current_.regions, current_.measure.peak});
+      if (best) {
+        best = everywhere(std::move(*best), peak);
+        current_ = {std::move(best->regions), std::move(best->measure)};
+      } else if (!settle(peak)) {
+        break;
+      }
+      add_rung(ladder);
     }
     return ladder;
   }
@@ -133,6 +135,13 @@ class RegionSearch {
     const double limit = 1 + rule_.max_overhead;
     if (m.seconds > whole_seconds_ * limit) return false;
     return rule_.lower == Lower::kActivations || m.rereading == 0 || reading_ + m.rereading <= std::max(whole_seconds_, reading_) * limit;
+  }
+
+  /// What the search has now, if it needs less than the rung before it, or in place of that one if the regions are the same.
+  void add_rung(std::vector<Rung>& ladder) const {
+    if (!ladder.empty() && current_.measure.peak >= ladder.back().peak) return;
+    if (!ladder.empty() && ladder.back().regions == current_.regions) ladder.pop_back();
+    ladder.push_back({current_.regions, current_.measure.peak});
   }
 
   static std::size_t place_of_peak(const Measure& m) noexcept {
@@ -330,7 +339,7 @@ class RegionSearch {
   }
 
   /// The region at a place needs less than the search counts once its rows are placed one by one: that counts from here on, so that other
-  /// peaks are lowered, too. False: it is known already, or saves too little.
+  /// peaks are lowered, too. False, and nothing changes: it counts already, or saves too little.
   bool settle(std::size_t peak) {
     const auto at = std::find_if(current_.regions.begin(), current_.regions.end(),
                                  [&](const Region& r) { return r.rings && r.first <= peak && peak < r.end; });
@@ -338,8 +347,8 @@ class RegionSearch {
     if (std::any_of(settled_.begin(), settled_.end(), [&](const auto& known) { return known.first == *at; })) return false;
     const std::unique_ptr<Partitioned> parts = partition(current_.regions);
     const std::uint64_t saved = parts->saved_by_rows(static_cast<std::size_t>(at - current_.regions.begin()));
-    settled_.push_back({*at, saved});
     if (static_cast<double>(saved) < (1 - allowed().band_gain) * static_cast<double>(current_.measure.peak)) return false;
+    settled_.push_back({*at, saved});
     current_.measure = measure(*parts);
     return true;
   }

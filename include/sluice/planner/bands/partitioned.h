@@ -102,6 +102,8 @@ class StepCosts {
     const double bytes = (weights > kOwn ? weights / speed : 0) + tensors / tensor_speed;
     const double share =
         1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
+    // In dispatches; set by `cells`, where their product decides: with 2, it has 6,216 steps and took 7 % longer than without bands, with 4
+    // it has 3,158 and took as long (AMD Zen 5).
     constexpr double kShort = 10, kSlower = 0.4;
     const double slow = kSlower * std::max(0.0, kShort * problem_.profile->step_overhead_seconds - seconds);
     return slow + share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
