@@ -81,8 +81,8 @@ class StepCosts {
 
  private:
   /// What assumed rates do not say of a band, which takes `seconds` by them: a node's weights that a core's own cache does not keep, and what it
-  /// reads whole, come again from a shared cache for each band, and steps that take little more than their dispatch do not come to speed (`cells`,
-  /// with 8,720 of 2 us, took 7 % longer where 6 % less were predicted). Rates that were measured say it themselves.
+  /// reads whole, come again from a shared cache for each band, and steps that take little more than their dispatch do not come to speed: none
+  /// is priced below so many dispatches. Rates that were measured say it themselves.
   double again(NodeId id, RowRange rows, double seconds) const {
     const model::Node& node = problem_.graph->node(id);
     const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
@@ -102,10 +102,10 @@ class StepCosts {
     const double bytes = (weights > kOwn ? weights / speed : 0) + tensors / tensor_speed;
     const double share =
         1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
-    // In dispatches; set by `cells`, where their product decides: with 2, it has 6,216 steps and took 7 % longer than without bands, with 4
-    // it has 3,158 and took as long (AMD Zen 5).
-    constexpr double kShort = 10, kSlower = 0.4;
-    const double slow = kSlower * std::max(0.0, kShort * problem_.profile->step_overhead_seconds - seconds);
+    // Set on an AMD Zen 5. With 0.4 of what is missing to it, DenseNet-121 had 1,745 steps and took 7 % longer than without bands (1 % less
+    // was predicted), `cells` with 0.2 of it 6,216 and 7 % (2 % less); with all of it they have 1,179 and 3,158, and take 3 and 0 % longer.
+    constexpr double kLeastDispatches = 10;
+    const double slow = std::max(0.0, kLeastDispatches * problem_.profile->step_overhead_seconds - seconds);
     return slow + share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
   }
 
