@@ -181,6 +181,14 @@ TEST_CASE("queries with a norm of their own leave their input, keys and values w
   }
 }
 
+TEST_CASE("twelve layers go as low as five, by as much search as a request allows unasked") {
+  const auto peak = [](int layers) {
+    const plan::Plan plan = *make_plan(pre_norm_net(layers, 320, 256, true), {}, {.partition = Partition::kLeast, .max_overhead = 0.2});
+    return plan::activation_peak(plan).bytes;
+  };
+  CHECK(peak(12) <= peak(5));
+}
+
 TEST_CASE("sums in a region stay in the place of what enters it, if nothing reads rows that are gone") {
   const auto peak = [](std::int64_t window, bool in_place) -> std::optional<std::uint64_t> {
     const model::Graph graph = sums_in_place_net(window);

@@ -103,7 +103,7 @@ class StepCosts {
     const double share =
         1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
     // Set on an AMD Zen 5. With 0.4 of what is missing to it, DenseNet-121 had 1,745 steps and took 7 % longer than without bands (1 % less
-    // was predicted), `cells` with 0.2 of it 6,216 and 7 % (2 % less); with all of it they have 1,179 and 3,158, and take 3 and 0 % longer.
+    // was predicted), `cells` with 0.2 of it 6,216 and 7 % (2 % less); with all of it they have 1,179 and 3,158, and take 3 and 1 % longer.
     constexpr double kLeastDispatches = 10;
     const double slow = std::max(0.0, kLeastDispatches * problem_.profile->step_overhead_seconds - seconds);
     return slow + share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
