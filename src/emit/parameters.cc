@@ -189,8 +189,9 @@ Result<std::string> ParameterWriter::panels(std::size_t stage, const Node& node,
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, read_weight(*model_, node.weights[0]));
   const model::Weight& weight = graph_.weight(node.weights[0]);
   const bool transposed = node.op == model::OpKind::kConvTranspose;
-  std::vector<T> values = unpack<T>(raw, weight, outputs, model::outputs_per_group(node), taps, depth,
-                                    !transposed && weight.panel_layout.layout == WeightLayout::kDepthwise);
+  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
+  std::vector<T> values =
+      unpack<T>(raw, weight, outputs, model::outputs_per_group(node), taps, depth, !transposed && conv != nullptr && conv->depthwise());
   if (transposed) values = in_window_order(values, kernels::transposed_tap_order(node.as<model::ConvAttributes>().window), depth);
   const std::string name = array(stage, "weights", values);
   constant_bytes -= values.size() * sizeof(T);
@@ -210,7 +211,7 @@ Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node
     SLUICE_ASSIGN_OR_RETURN(multipliers, plain_weight<float>(stage, node, 2, "multipliers", g.all_outputs()));
   }
   const std::string finish = braced(bias, multipliers, range_of(e.range), num(e.has_residual ? 1 : 0), zero_of(e.sum_zero),
-                                    num(e.residual_zero), c_float(e.sum_scale / e.scale), c_float(e.residual_scale / e.scale));
+                                    num(e.residual_zero), c_float(e.sum_ratio), c_float(e.residual_ratio));
   return braced(window_of(g.window), weights, finish, unsigned_num(plan_.scratch[stage]), num(g.groups), num(g.depth), num(g.outputs),
                 num(e.zero_in), num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), out_of(out),
                 out == DType::kF32 ? apply_of(e.activation) : "NULL", function_of(e.activation));

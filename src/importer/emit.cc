@@ -66,9 +66,9 @@ namespace {
 
 /// Have its kernels code for panels narrower than f32?
 bool takes_narrow(const DraftNode& node) noexcept {
-  if (node.op == OpKind::kDense || node.op == OpKind::kEmbedding) return true;
+  if (of_two_axes(node.op)) return true;
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
-  return conv != nullptr && !conv->depthwise() && (conv->groups == 1 || conv->out_channels / conv->groups >= model::kPanelLanes);
+  return conv != nullptr && (node.op == OpKind::kConv || conv->groups == 1 || conv->out_channels / conv->groups >= model::kPanelLanes);
 }
 
 /// The quantised values that the node's panels can hold as they are; nothing where its kernels take floats only.
@@ -317,7 +317,7 @@ class Emitter {
       return add_weight(std::move(weight), std::move(recipe));
     }
     const auto& conv = std::get<model::ConvAttributes>(node.attributes);
-    if (conv.depthwise()) {
+    if (conv.depthwise() && source.storage == kernels::PanelStorage::kF32) {
       recipe.kind = Recipe::Kind::kDepthwise;
       kernels::describe_depthwise(source, std::array{source.outputs, conv.window.kernel_h, conv.window.kernel_w}, weight);
     } else {

@@ -57,6 +57,7 @@ constexpr OperatorDefinition kRecurrent = {
     .attributes = kAlternative<RecurrentAttributes>,
     .epilogue = {.bias = true},
     .in_place = InPlace::kFirst,
+    .quantised_panels = true,
     .validate = validate_recurrent,
     .infer = infer_same,
     .relate_input = relate_recurrent,

@@ -81,7 +81,8 @@ Status check_weights(const NodeCheck& check, const ConvAttributes& a, bool may_b
   const WeightLayout stored = check.graph().weight(check.node().weights[0]).panel_layout.layout;
   const bool may_be_sparse = check.node().op == OpKind::kConv && a.groups == 1;
   WeightLayout layout = a.depthwise() ? WeightLayout::kDepthwise : WeightLayout::kPanels;
-  if (may_be_plain_panels || (may_be_sparse && stored == WeightLayout::kSparse)) layout = stored;
+  const bool widened = is_narrow(check.graph().weight(check.node().weights[0]).panel_layout);  // those lie as groups of one output do
+  if (may_be_plain_panels || widened || (may_be_sparse && stored == WeightLayout::kSparse)) layout = stored;
   if (layout == WeightLayout::kPlain || (layout == WeightLayout::kSparse && !may_be_sparse) ||
       (layout == WeightLayout::kDepthwise && !a.depthwise())) {
     return check.invalid("G4: the weight's layout is not the operator's");

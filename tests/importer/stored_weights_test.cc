@@ -19,7 +19,8 @@ Floats uneven(std::int64_t count, float scale) {
   return values;
 }
 
-/// A layer of each kernel that takes narrow panels: Winograd, windows, pixels, transposed, dense, rows of a table. `round`: of its weights.
+/// A layer of each kernel that takes narrow panels: Winograd, windows, pixels, depthwise, short groups, transposed, dense, rows of a table, turns
+/// of a cell. `round`: of its weights.
 template <class Round>
 OnnxBuilder layers(const Round& round) {
   const auto weight = [&](OnnxBuilder& b, const std::string& name, const Ints& dims, float scale) {
@@ -37,13 +38,22 @@ OnnxBuilder layers(const Round& round) {
   weight(b, "w3", {96, 40, 2, 2}, 0.1f);
   weight(b, "w4", {1440, 2000}, 0.05f);
   weight(b, "w5", {300, 70}, 1.0f);
-  b.node("Conv", {"x", "w0"}, {"a"}, {attribute("pads", Ints{1, 1, 1, 1})}).node("Relu", {"a"}, {"ar"});
+  weight(b, "w6", {48, 1, 11, 11}, 0.05f);
+  weight(b, "w7", {48, 12, 3, 3}, 0.05f);
+  weight(b, "w8", {1, 480, 70}, 0.1f);
+  weight(b, "w9", {1, 480, 120}, 0.1f);
+  b.node("Conv", {"x", "w0"}, {"a"}, {attribute("pads", Ints{1, 1, 1, 1})}).node("Relu", {"a"}, {"ap"});
+  b.node("Conv", {"ap", "w6"}, {"aq"}, {attribute("pads", Ints{5, 5, 5, 5}), attribute("group", std::int64_t{48})});
+  b.node("Conv", {"aq", "w7"}, {"ag"}, {attribute("pads", Ints{1, 1, 1, 1}), attribute("group", std::int64_t{4})})
+      .node("Relu", {"ag"}, {"ar"});
   b.node("Conv", {"ar", "w1"}, {"b"}, {attribute("strides", Ints{2, 2}), attribute("pads", Ints{1, 1, 1, 1})});
   b.node("Conv", {"b", "w2"}, {"c"}).node("Relu", {"c"}, {"cr"});
   b.node("ConvTranspose", {"cr", "w3"}, {"d"}, {attribute("strides", Ints{2, 2})});
   b.node("MaxPool", {"d"}, {"p"}, {attribute("kernel_shape", Ints{2, 2}), attribute("strides", Ints{2, 2})});
   b.node("Flatten", {"p"}, {"f"}).node("MatMul", {"f", "w4"}, {"y"});
-  b.node("Cast", {"i"}, {"n"}, {attribute("to", std::int64_t{7})}).node("Gather", {"w5", "n"}, {"z"});
+  b.node("Cast", {"i"}, {"n"}, {attribute("to", std::int64_t{7})}).node("Gather", {"w5", "n"}, {"row"});
+  b.initializer(tensor("turns", {3, 1, 1}, Floats{1, -0.5f, 0.25f})).node("Mul", {"turns", "row"}, {"rows"});
+  b.node("LSTM", {"rows", "w8", "w9"}, {"z"}, {attribute("hidden_size", std::int64_t{120})});
   return b.output("y").output("z");
 }
 

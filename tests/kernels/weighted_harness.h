@@ -275,6 +275,8 @@ class Case {
   const Shape& out_shape() const { return out_shape_; }
 
  private:
+  /// Depthwise panels are of f32; narrow ones lie as those of groups of one output do.
+  bool in_planes() const { return problem_.conv.depthwise() && problem_.half == DType::kF32; }
   PanelStorage storage() const {
     if (problem_.half == DType::kBF16) return PanelStorage::kBf16;
     return problem_.half == DType::kF16 ? PanelStorage::kF16 : PanelStorage::kF32;
@@ -357,7 +359,7 @@ class Case {
     if (problem_.bits != 32)
       describe_quantised(quantised, shape, weight);
     else
-      conv.depthwise() ? describe_depthwise(source, shape, weight) : describe_panels(source, shape, weight);
+      in_planes() ? describe_depthwise(source, shape, weight) : describe_panels(source, shape, weight);
     if (problem_.zeros > 0) describe_sparse(source, weight);
     packed_.resize(weight.bytes.count() / 4);
     const auto bytes = std::as_writable_bytes(std::span(packed_));
@@ -366,7 +368,7 @@ class Case {
     else if (problem_.zeros > 0)
       pack_sparse(source, {0, weight.panels}, bytes);
     else
-      conv.depthwise() ? pack_depthwise(source, {0, weight.panels}, bytes) : pack_panels(source, {0, weight.panels}, bytes);
+      in_planes() ? pack_depthwise(source, {0, weight.panels}, bytes) : pack_panels(source, {0, weight.panels}, bytes);
 
     graph_.tensors.resize(3);
     graph_.tensors[0].shape = in_shape_;

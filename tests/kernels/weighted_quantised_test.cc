@@ -5,6 +5,7 @@
 #include "sluice/kernels/registry.h"
 #include "src/kernels/reference/quantised.h"
 #include "src/kernels/weighted/direct.h"
+#include "src/kernels/weighted/lanes.h"
 #include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/pointwise.h"
 #include "tests/kernels/weighted_harness.h"
@@ -146,6 +147,32 @@ TEST_CASE("convolutions of 16-bit floats") {
     sweep(with_half(convolution(9, 7, 40, 50, 1, 2, 0), half), weighted::run_pointwise, kPointwiseWorkspace, tiles);
     sweep(with_half(convolution(20, 17, 300, 50, 1, 1, 0), half), weighted::run_pointwise, kPointwiseWorkspace, tiles);
   });
+}
+
+template <auto kRun>
+void run_over(const KernelCall& call, const weighted::TileTable& tiles) noexcept {
+  weighted::run_over_floats(call, tiles, kRun);
+}
+template <auto kWorkspace>
+Bytes room_over(const operators::Parameters& parameters, const StepExtent& extent) noexcept {
+  const auto& conv = parameters.as<operators::ConvolutionParameters>();
+  return weighted::float_panels(conv, extent.channels) + kWorkspace(weighted::as_floats(conv), extent);
+}
+
+TEST_CASE("depthwise convolutions and groups of few outputs, of 16, 8 and 4 bits") {
+  const auto all = [](const Problem& p, Tiles tiles) {
+    if (p.conv.depthwise())
+      sweep(p, run_over<weighted::run_depthwise>, room_over<weighted::depthwise_workspace>, tiles);
+    else
+      sweep(p, run_over<weighted::run_grouped_lanes>, room_over<weighted::grouped_lanes_workspace>, tiles);
+    sweep(p, run_reference<reference::quantised_conv>, reference_workspace<kernel_id::kReferenceConvQuantised>);
+  };
+  for (const Problem& plain : {convolution(7, 9, 37, 37, 3, 1, 1, 37), convolution(6, 9, 600, 600, 7, 2, 3, 600),
+                               convolution(6, 7, 24, 15, 3, 1, 1, 3), convolution(9, 12, 12, 24, 1, 2, 0, 4)}) {
+    for_each_half([&](DType half, Tiles tiles) { all(with_half(plain, half), tiles); });
+    all(with_bits(plain, 8), eight_bits);
+    all(with_bits(plain, 4), four_bits);
+  }
 }
 
 TEST_CASE("groups of more panels than are widened at once") {

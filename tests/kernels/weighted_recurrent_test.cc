@@ -4,7 +4,9 @@
 
 #include "sluice/kernels/reference.h"
 #include "src/kernels/reference/kernels.h"
+#include "src/kernels/reference/quantised.h"
 #include "src/kernels/resolve.h"
+#include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/recurrent.h"
 #include "tests/kernels/weighted_harness.h"
 #include "tests/kernels/weighted_sweep.h"
@@ -18,6 +20,7 @@ struct RecurrentCase {
   std::int64_t times = 1, batches = 1;
   model::RecurrentAttributes attributes;
   bool bias = false;
+  PanelStorage storage = PanelStorage::kF32;
 };
 
 std::vector<float> random_values(std::int64_t count, unsigned seed) {
@@ -44,7 +47,8 @@ class RecurrentNode {
                             .depth = a.hidden,
                             .outputs_per_group = outputs_,
                             .output_stride = a.hidden,
-                            .k_outer_stride = 1};
+                            .k_outer_stride = 1,
+                            .storage = c.storage};
     describe_panels(source, std::array{outputs_, a.hidden}, graph_.weights[0]);
     packed_.resize(graph_.weights[0].bytes.count() / 4);
     pack_panels(source, {0, graph_.weights[0].panels}, std::as_writable_bytes(std::span(packed_)));
@@ -78,7 +82,10 @@ class RecurrentNode {
         weights.push_back({reinterpret_cast<const std::byte*>(peepholes_.data()), {0, 1}, graph_.weights[2].panel_bytes});
       const int threads = pool == nullptr ? 1 : pool->thread_count();
       const operators::Parameters parameters(recurrent_parameters(graph_, graph_.nodes[0]));
-      const Bytes bytes = weighted::recurrent_workspace(parameters.as<operators::RecurrentParameters>(), {rows, channels, threads});
+      const auto& recurrent = parameters.as<operators::RecurrentParameters>();
+      const StepExtent extent{rows, channels, threads};
+      const Bytes bytes =
+          std::max(weighted::recurrent_workspace(recurrent, extent), reference::quantised_workspace(recurrent.weighted, extent));
       Buffer scratch(bytes.count() / 4, std::nanf(""));
       step({.parameter_data = parameters.data(),
             .inputs = inputs,
@@ -132,15 +139,35 @@ class RecurrentNode {
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) { return std::memcmp(a.data(), b.data(), a.size() * 4) == 0; }
 
+const weighted::TileTable& tiles_of(PanelStorage storage, Isa isa) {
+  using weighted::NarrowForm;
+  switch (storage) {
+    case PanelStorage::kBf16:
+      return weighted::narrow_tile_table(isa, NarrowForm::kBf16);
+    case PanelStorage::kF16:
+      return weighted::narrow_tile_table(isa, NarrowForm::kF16);
+    case PanelStorage::kInt8:
+      return weighted::narrow_tile_table(isa, NarrowForm::kEightBits);
+    case PanelStorage::kInt4:
+      return weighted::narrow_tile_table(isa, NarrowForm::kFourBitsOfHalfScales);
+    default:
+      return weighted::tile_table(isa);
+  }
+}
+
 void sweep_cuts(const RecurrentCase& c) {
   const RecurrentNode node(c);
-  const auto reference = [](const KernelCall& call) { reference::recurrent(call); };
+  const auto reference = [&](const KernelCall& call) {
+    c.storage == PanelStorage::kF32 ? reference::recurrent(call) : reference::quantised_recurrent(call);
+  };
   const std::vector<float> want = node.run(reference, 0, 0, false, nullptr);
   CHECK(same_bits(node.run(reference, 1, 3, true, nullptr), want));
   for (const Isa isa : instruction_sets())
     for (const std::int64_t slice : {0, 1, 3})
       for (const int threads : {1, 2, 3}) {
-        const auto fast = [&](const KernelCall& call) { weighted::run_recurrent(call, weighted::recurrent_table(isa)); };
+        const auto fast = [&](const KernelCall& call) {
+          weighted::run_recurrent(call, {tiles_of(c.storage, isa), elementwise::run_table(isa)});
+        };
         INFO(name_of(isa) << ", slices of " << slice << " panels, " << threads << " threads, " << name_of(c.attributes.cell) << ", hidden "
                           << c.attributes.hidden);
         CHECK(same_bits(node.run(fast, slice, slice == 1 ? 5 : 0, threads != 1, pool_of(threads)), want));
@@ -173,6 +200,22 @@ TEST_CASE("recurrent nodes with first states, peepholes and the forms of their c
     c.attributes.first_hidden = false;
     sweep_cuts(c);
   }
+}
+
+TEST_CASE("recurrent nodes of 16, 8 and 4 bits") {
+  for (const PanelStorage storage : {PanelStorage::kBf16, PanelStorage::kF16, PanelStorage::kInt8, PanelStorage::kInt4})
+    for (const std::int64_t batches : {1, 3, 21}) {
+      // The second has sums too long for panels to be widened whole.
+      for (const std::int64_t hidden : {40, 530}) {
+        if (hidden > 500 && batches == 3) continue;
+        RecurrentCase c{3, batches, {.cell = Cell::kLstm, .hidden = hidden, .first_hidden = true, .peepholes = true}, true, storage};
+        c.attributes.functions = {kSigmoid, kTanh, kTanh};
+        sweep_cuts(c);
+      }
+      RecurrentCase c{4, batches, {.cell = Cell::kGru, .hidden = 72, .reverse = true}, false, storage};
+      c.attributes.functions = {kSigmoid, kTanh, {}};
+      sweep_cuts(c);
+    }
 }
 
 TEST_CASE("a recurrent node large enough for several threads") {

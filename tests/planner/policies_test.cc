@@ -81,6 +81,25 @@ TEST_CASE("of shares of the spare memory that promise the same, the one that lea
   CHECK(drafts.best_mix().twentieths == 14);
 }
 
+TEST_CASE("a baseline that reads more must be better by more than a tie") {
+  NetBuilder net("dense");
+  net.output(net.dense(net.input({4, 64}), 64));
+  Fixture f(net.finish());
+  Search search{f.problem, 1u << 20};
+  search.worthwhile = 1;  // as for baselines
+  const auto offer = [&](double seconds, std::uint64_t bytes) {
+    Candidate candidate;
+    candidate.seconds = seconds;
+    candidate.schedule.loads.emplace_back().payload.size = Bytes(bytes);
+    search.offer(std::move(candidate));
+    return search.best->seconds == seconds;
+  };
+  CHECK(offer(1.0, 8 * kBlockBytes));
+  CHECK_FALSE(offer(0.9999, 16 * kBlockBytes));
+  CHECK(offer(0.9998, 8 * kBlockBytes));
+  CHECK(offer(0.99, 16 * kBlockBytes));
+}
+
 TEST_CASE("workspaces lie where their slices were cut for, and blocks where they lie in every draft") {
   Fixture f(resnet50());
   const Least least = least_candidate(f.problem, Policy::kSluice);

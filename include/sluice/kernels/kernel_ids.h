@@ -53,6 +53,16 @@ inline constexpr KernelId kConvWinogradEightBits{44};  // 44 to 46
 inline constexpr KernelId kConvWinogradFourBits{45};
 inline constexpr KernelId kConvWinogradFourBitsHalfScales{46};
 inline constexpr KernelId kLrn{47};
+inline constexpr KernelId kRecurrentEightBits{48};  // over narrow panels: 48 to 52, 53 to 57, 70 to 74
+inline constexpr KernelId kRecurrentFourBits{49};
+inline constexpr KernelId kRecurrentBf16{50};
+inline constexpr KernelId kRecurrentF16{51};
+inline constexpr KernelId kRecurrentFourBitsHalfScales{52};
+inline constexpr KernelId kConvDepthwiseEightBits{53};
+inline constexpr KernelId kConvDepthwiseFourBits{54};
+inline constexpr KernelId kConvDepthwiseBf16{55};
+inline constexpr KernelId kConvDepthwiseF16{56};
+inline constexpr KernelId kConvDepthwiseFourBitsHalfScales{57};
 inline constexpr KernelId kConvPointwiseSparse{60};  // over sparse panels: 60 to 68
 inline constexpr KernelId kConvDirectSparse{61};
 inline constexpr KernelId kDenseSparse{62};
@@ -62,6 +72,11 @@ inline constexpr KernelId kDenseSparseBf16{65};
 inline constexpr KernelId kConvPointwiseSparseF16{66};
 inline constexpr KernelId kConvDirectSparseF16{67};
 inline constexpr KernelId kDenseSparseF16{68};
+inline constexpr KernelId kConvGroupedLanesEightBits{70};
+inline constexpr KernelId kConvGroupedLanesFourBits{71};
+inline constexpr KernelId kConvGroupedLanesBf16{72};
+inline constexpr KernelId kConvGroupedLanesF16{73};
+inline constexpr KernelId kConvGroupedLanesFourBitsHalfScales{74};
 inline constexpr KernelId kReferenceBase{100};  // + OpKind
 inline constexpr KernelId kIntegerBase{150};    // + OpKind: the generic kernels of the class int8
 inline constexpr KernelId kReferenceWinograd{190};
@@ -71,6 +86,7 @@ inline constexpr KernelId kReferenceConvTransposeQuantised{193};
 inline constexpr KernelId kReferenceWinogradNarrow{194};
 inline constexpr KernelId kReferenceDenseSparse{195};
 inline constexpr KernelId kReferenceConvSparse{196};
+inline constexpr KernelId kReferenceRecurrentQuantised{197};
 inline constexpr KernelId kDenseTwoBits{200};
 inline constexpr KernelId kConvPointwiseFourBits{201};
 inline constexpr KernelId kConvDirectFourBits{202};

@@ -33,9 +33,8 @@ struct Avx2 {
   static SLUICE_INLINE Reals reals(Sums a) { return _mm256_cvtepi32_ps(a); }
   static SLUICE_INLINE void store_reals(Reals a, float* to) { _mm256_storeu_ps(to, a); }
   static SLUICE_INLINE Sums bits(Reals a) { return _mm256_castps_si256(a); }
-  static SLUICE_INLINE Sums rounded_integers(Reals a) {
-    return _mm256_cvtps_epi32(_mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  }
+  static SLUICE_INLINE Reals rounded(Reals a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static SLUICE_INLINE Sums rounded_integers(Reals a) { return _mm256_cvtps_epi32(rounded(a)); }
   static SLUICE_INLINE __m128i load_eight(const std::uint8_t* from, int count) {
     std::uint64_t bytes = 0;
     if (count >= 8) {
@@ -93,7 +92,7 @@ struct Avx2 {
     return true;  // `packable` takes any
   }
   template <int kRowCount, int kVectors, class Vector>
-  static SLUICE_INLINE bool pack_whole(const Vector&, const TileRows&, const Finish&, std::int64_t) {
+  static SLUICE_INLINE bool pack_whole(const Vector&, const TileRows&, const IntegerRange&, std::int64_t) {
     return false;  // vectors are stored one by one
   }
   /// Two rows of a panel a time.

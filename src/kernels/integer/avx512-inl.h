@@ -38,6 +38,7 @@ struct Avx512 {
   static SLUICE_INLINE void store_reals(Reals a, float* to) { _mm512_storeu_ps(to, a); }
   static SLUICE_INLINE Sums bits(Reals a) { return _mm512_castps_si512(a); }
   static SLUICE_INLINE Sums rounded_integers(Reals a) { return _mm512_cvt_roundps_epi32(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static SLUICE_INLINE Reals rounded(Reals a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from, int count) {
     return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first(count), from));
   }
@@ -149,9 +150,9 @@ struct Avx512 {
 
   /// Packs integers as `packable` gives them, vector v of row m from vector(m, v), and stores them.
   template <bool kWhole, int kRowCount, int kVectors, class Vector>
-  static SLUICE_INLINE void pack_vectors(const Vector& vector, const TileRows& rows, const Finish& job, std::int64_t first_channel,
+  static SLUICE_INLINE void pack_vectors(const Vector& vector, const TileRows& rows, const IntegerRange& bounds, std::int64_t first_channel,
                                          std::int64_t left) {
-    const PackedRange range = packed_range(job.epilogue->range);
+    const PackedRange range = packed_range(bounds);
     constexpr int kTogether = 4 / kVectors;  // rows
     // Vector i of a run of four, over rows that follow each other.
     const auto of_run = [&](int m, int i) __attribute__((always_inline)) {
@@ -173,13 +174,13 @@ struct Avx512 {
     SLUICE_UNROLL
     for (int v = 0; v < kVectors; ++v) multipliers[v] = load(job.multipliers + first_channel + v * kLanes);
     const auto vector = [&](int m, int v) __attribute__((always_inline)) { return packable_small(sums[m][v], multipliers[v]); };
-    if (left >= kVectors * kLanes) return pack_vectors<true, kRowCount, kVectors>(vector, rows, job, first_channel, left);
-    pack_vectors<false, kRowCount, kVectors>(vector, rows, job, first_channel, left);
+    if (left >= kVectors * kLanes) return pack_vectors<true, kRowCount, kVectors>(vector, rows, job.epilogue->range, first_channel, left);
+    pack_vectors<false, kRowCount, kVectors>(vector, rows, job.epilogue->range, first_channel, left);
   }
   /// The same of whole panels by any rule; false: this instruction set does not.
   template <int kRowCount, int kVectors, class Vector>
-  static SLUICE_INLINE bool pack_whole(const Vector& vector, const TileRows& rows, const Finish& job, std::int64_t first_channel) {
-    pack_vectors<true, kRowCount, kVectors>(vector, rows, job, first_channel, kVectors * kLanes);
+  static SLUICE_INLINE bool pack_whole(const Vector& vector, const TileRows& rows, const IntegerRange& range, std::int64_t first_channel) {
+    pack_vectors<true, kRowCount, kVectors>(vector, rows, range, first_channel, kVectors * kLanes);
     return true;
   }
 };

@@ -39,27 +39,32 @@ struct Residual {
   bool near = false;  // no sum of both is so far from the output's range that an integer does not hold it
 };
 SLUICE_INLINE Residual residual_of(const IntegerEpilogue& e) {
-  const float sum_ratio = e.sum_scale / e.scale, ratio = e.residual_scale / e.scale;
-  return {range_of({.zero = e.sum_zero}),           V::set(sum_ratio),          V::set(ratio), V::set(static_cast<float>(e.residual_zero)),
-          V::set(static_cast<float>(e.range.zero)), sum_ratio + ratio < 0x1p15f};
+  return {range_of({.zero = e.sum_zero}),
+          V::set(e.sum_ratio),
+          V::set(e.residual_ratio),
+          V::set(static_cast<float>(e.residual_zero)),
+          V::set(static_cast<float>(e.range.zero)),
+          e.sum_ratio + e.residual_ratio < 0x1p15f};
 }
 /// Both, in steps of the output, its zero point with them.
 SLUICE_INLINE V::Reals with_residual(V::Reals value, const Residual& r, V::Sums residual) {
-  const V::Reals sum = V::times(V::reals(V::rounded_integers(bounded(value, r.sum_range))), r.sum_ratio);
+  const V::Reals sum = V::times(V::rounded(bounded(value, r.sum_range)), r.sum_ratio);
   return V::add(V::add(sum, V::times(V::minus(V::reals(residual), r.zero), r.ratio)), r.zero_out);
 }
 
-/// Sums of whole panels with a residual that is `near`; false: this instruction set has no code for them.
+/// Sums of whole panels with a residual; false: not `near`, or this instruction set has no code for them.
 template <int kRows, int kVectors>
-SLUICE_INLINE bool finish_near(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first, const Residual& residual) {
-  const V::Sums zero = V::set_sum(job.epilogue->range.zero);  // which packing adds again
+SLUICE_INLINE bool finish_near(const V::Sums (&sums)[kRows][kVectors], const TileRows& rows, const Finish& job, std::int64_t first) {
+  const Residual residual = residual_of(*job.epilogue);
+  if (!residual.near) return false;
+  IntegerRange bytes = job.epilogue->range;
+  bytes.zero = 0;  // which is in the value
   const auto vector = [&](int m, int v) __attribute__((always_inline)) {
     const std::int64_t channel = first + v * V::kLanes;
-    const V::Reals value = V::times(V::reals(sums[m * kVectors + v]), V::load(job.multipliers + channel));
-    const V::Reals both = with_residual(value, residual, V::load_bytes(rows.residual[m] + channel));
-    return V::minus(V::rounded_integers(both), zero);
+    const V::Reals value = V::times(V::reals(sums[m][v]), V::load(job.multipliers + channel));
+    return V::rounded_integers(with_residual(value, residual, V::load_bytes(rows.residual[m] + channel)));
   };
-  return V::template pack_whole<kRows, kVectors>(vector, rows, job, first);
+  return V::template pack_whole<kRows, kVectors>(vector, rows, bytes, first);
 }
 
 /// What is rare among the ends of u8: a residual, or multipliers that are not `small`.
@@ -70,8 +75,6 @@ __attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows&
   if (job.epilogue->has_residual) bytes.zero = 0;  // which is in the value
   const Range range = range_of(bytes);
   const Residual residual = residual_of(*job.epilogue);
-  const bool whole = left == std::int64_t{kVectors} * V::kLanes;
-  if (whole && job.epilogue->has_residual && residual.near && finish_near<kRows, kVectors>(sums, rows, job, first, residual)) return;
   for (int m = 0; m < kRows; ++m)
     for (int v = 0; v < kVectors; ++v) {
       const int live = static_cast<int>(left - v * V::kLanes);
@@ -103,6 +106,9 @@ template <int kRows, int kVectors>
 SLUICE_INLINE void finish(V::Sums (&sums)[kRows][kVectors], const TileRows& rows, const Finish& job, std::int64_t first,
                           std::int64_t left) {
   const bool bytes = job.out == DType::kU8;
+  if (bytes && job.epilogue->has_residual && left == std::int64_t{kVectors} * V::kLanes &&
+      finish_near<kRows, kVectors>(sums, rows, job, first))
+    return;
   if (!bytes || job.epilogue->has_residual || !V::template small<kVectors>(job.multipliers + first)) {
     V::Sums copied[kRows * kVectors];  // the sums themselves stay in registers: nothing takes their address
     SLUICE_UNROLL

@@ -83,8 +83,8 @@ class Finish {
   float with_residual(float value, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
     const IntegerEpilogue& e = epilogue_;
     const std::uint8_t residual = call_.inputs.back().view.at<const std::uint8_t>(row, pixel)[n];
-    const float sum = to_real(to_u8(value, {.zero = e.sum_zero}), e.sum_zero, e.sum_scale / e.scale);
-    return sum + to_real(residual, e.residual_zero, e.residual_scale / e.scale);
+    const float sum = to_real(to_u8(value, {.zero = e.sum_zero}), e.sum_zero, e.sum_ratio);
+    return sum + to_real(residual, e.residual_zero, e.residual_ratio);
   }
 
   using IntegerEpilogue = operators::IntegerEpilogue;

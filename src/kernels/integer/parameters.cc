@@ -51,14 +51,14 @@ operators::IntegerWeightedParameters weighted_parameters(const Graph& graph, con
   if (!node.epilogue.has_residual) epilogue.run_time = static_cast<std::uint8_t>(node.inputs.size() - 1);
   if (graph.tensor(node.outputs[0]).dtype != DType::kU8) return weighted;
   epilogue.range = range_of(graph, node);
-  epilogue.scale = scale_of(graph, node.outputs[0]).scale;
   if (!node.epilogue.has_residual) return weighted;
   const Scale sum = scale_of(graph, node.quantisation), residual = scale_of(graph, node.inputs.back());
+  const float scale = scale_of(graph, node.outputs[0]).scale;
   epilogue.has_residual = true;
   epilogue.sum_zero = sum.zero;
-  epilogue.sum_scale = sum.scale;
+  epilogue.sum_ratio = sum.scale / scale;
   epilogue.residual_zero = residual.zero;
-  epilogue.residual_scale = residual.scale;
+  epilogue.residual_ratio = residual.scale / scale;
   return weighted;
 }
 

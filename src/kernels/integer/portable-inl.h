@@ -46,10 +46,11 @@ struct Portable {
   static SLUICE_INLINE void store_reals(Reals a, float* to) { __builtin_memcpy(to, &a, sizeof a); }
   static SLUICE_INLINE Sums bits(Reals a) { return reinterpret_cast<Sums>(a); }
   /// Of values below 2^22: above 3 * 2^22, neighbouring floats are integers apart.
-  static SLUICE_INLINE Sums rounded_integers(Reals a) {
+  static SLUICE_INLINE Reals rounded(Reals a) {
     const Reals magic = set(0x1.8p23f);
-    return __builtin_convertvector((a + magic) - magic, Sums);
+    return (a + magic) - magic;
   }
+  static SLUICE_INLINE Sums rounded_integers(Reals a) { return __builtin_convertvector(rounded(a), Sums); }
   static SLUICE_INLINE Sums load_bytes(const std::uint8_t* from, int count) {
     Sums value{};
     for (int i = 0; i < 4 && i < count; ++i) value[i] = from[i];
@@ -93,7 +94,7 @@ struct Portable {
     return true;  // `packable` takes any
   }
   template <int kRowCount, int kVectors, class Vector>
-  static SLUICE_INLINE bool pack_whole(const Vector&, const TileRows&, const Finish&, std::int64_t) {
+  static SLUICE_INLINE bool pack_whole(const Vector&, const TileRows&, const IntegerRange&, std::int64_t) {
     return false;  // vectors are stored one by one
   }
   template <int kRowCount, int kVectors>

@@ -32,6 +32,12 @@ struct Tile {
         for (int v = 0; v < kVectors; ++v) sums[m][v] = V::plus(sums[m][v], start);
       }
     }
+    if constexpr (V::kFetches) {  // the residual comes while the sums are formed
+      if (job.finish.epilogue != nullptr && job.finish.epilogue->has_residual) {
+        SLUICE_UNROLL
+        for (int m = 0; m < kRows; ++m) __builtin_prefetch(rows.residual[m] + first, 0, 3);
+      }
+    }
     V::Correction correction[kVectors];
     SLUICE_UNROLL
     for (int v = 0; v < kVectors; ++v) correction[v] = V::no_correction();

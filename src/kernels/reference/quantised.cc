@@ -2,6 +2,7 @@
 // rest.
 #include "src/kernels/reference/quantised.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -19,8 +20,9 @@ void run_as_floats(const KernelCall& call, KernelEntry run) noexcept {
   const operators::PanelGeometry& geometry = call.parameters<operators::WeightedParameters>().panels;
   const WeightOperand& given = call.weights[0];
   decode_panels(geometry, given, reinterpret_cast<float*>(call.workspace));
-  std::array<WeightOperand, 2> weights{WeightOperand{call.workspace, given.panels, panel_bytes_as_floats(geometry)}, WeightOperand{}};
-  if (call.weights.size() > 1) weights[1] = call.weights[1];
+  std::array<WeightOperand, 3> weights;  // a recurrent node has peepholes behind its bias
+  std::copy(call.weights.begin(), call.weights.end(), weights.begin());
+  weights[0] = {call.workspace, given.panels, panel_bytes_as_floats(geometry)};
   KernelCall as_float = call;
   as_float.weights = std::span(weights).first(call.weights.size());
   run(as_float);
@@ -71,5 +73,6 @@ void quantised_dense(const KernelCall& call) noexcept { run_as_floats(call, dens
 void quantised_conv(const KernelCall& call) noexcept { run_as_floats(call, conv); }
 void quantised_conv_transpose(const KernelCall& call) noexcept { run_as_floats(call, conv_transpose); }
 void quantised_conv_winograd(const KernelCall& call) noexcept { run_as_floats(call, conv_winograd); }
+void quantised_recurrent(const KernelCall& call) noexcept { run_as_floats(call, recurrent); }
 
 }  // namespace sluice::kernels::reference

@@ -17,5 +17,6 @@ void quantised_dense(const KernelCall& call) noexcept;
 void quantised_conv(const KernelCall& call) noexcept;
 void quantised_conv_transpose(const KernelCall& call) noexcept;
 void quantised_conv_winograd(const KernelCall& call) noexcept;
+void quantised_recurrent(const KernelCall& call) noexcept;
 
 }  // namespace sluice::kernels::reference

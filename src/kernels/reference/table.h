@@ -73,8 +73,7 @@ inline std::int64_t lookup_turns(const model::Graph& graph, const model::Node& n
 
 inline bool quantised_fits(const model::Graph& graph, const model::Node& node) noexcept {
   if (node.weights.empty() || !is_narrow(graph.weight(node.weights[0]).panel_layout)) return false;
-  const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
-  return all_are(graph, node, DType::kF32) && (conv == nullptr || !conv->depthwise());
+  return all_are(graph, node, DType::kF32);
 }
 
 inline Bytes plain_workspace(const operators::PlainParameters& parameters, const StepExtent&) noexcept { return Bytes(parameters.scratch); }
@@ -144,6 +143,9 @@ constexpr KernelDescriptor winograd() noexcept {
 inline Bytes convolution_workspace(const operators::ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   return reference::quantised_workspace(conv.weighted, extent);
 }
+inline Bytes recurrent_workspace(const operators::RecurrentParameters& recurrent, const StepExtent& extent) noexcept {
+  return reference::quantised_workspace(recurrent.weighted, extent);
+}
 inline Bytes dense_workspace(const operators::DenseParameters& dense, const StepExtent& extent) noexcept {
   return reference::quantised_workspace(dense.weighted, extent);
 }
@@ -192,7 +194,7 @@ constexpr KernelDescriptor plain_kernel() noexcept {
 /// The kinds that compute in f32 or move values; those behind are of integers alone.
 inline constexpr std::size_t kKinds = static_cast<std::size_t>(OpKind::kQuantize);
 
-inline constexpr std::array<KernelDescriptor, kKinds + 6> kKernels = {
+inline constexpr std::array<KernelDescriptor, kKinds + 7> kKernels = {
     in_parts(weighted<OpKind::kConv, convolution_parameters, reference::conv>("reference/conv")),
     weighted<OpKind::kConvTranspose, convolution_parameters, reference::conv_transpose>("reference/conv_transpose"),
     in_parts(weighted<OpKind::kDense, dense_parameters, reference::dense>("reference/dense")),
@@ -223,6 +225,9 @@ inline constexpr std::array<KernelDescriptor, kKinds + 6> kKernels = {
         "reference/conv_quantised"),
     quantised<kernel_id::kReferenceConvTransposeQuantised, OpKind::kConvTranspose, convolution_parameters,
               reference::quantised_conv_transpose, convolution_workspace>("reference/conv_transpose_quantised"),
+    in_place(quantised<kernel_id::kReferenceRecurrentQuantised, OpKind::kRecurrent, recurrent_parameters, reference::quantised_recurrent,
+                       recurrent_workspace>("reference/recurrent_quantised"),
+             first_in_place),
     quantised_embedding(),
     narrow_winograd(),
 };

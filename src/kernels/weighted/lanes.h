@@ -33,4 +33,11 @@ void fill_planes_row(const RowView& in, const Window& w, const StripArea& area, 
                      Isa isa) noexcept;
 void run_grouped_pixels(const KernelCall& call, const TileTable& tiles) noexcept;
 
+/// The convolution as one over f32 panels, and how many bytes those of a step take.
+ConvolutionParameters as_floats(const ConvolutionParameters& conv) noexcept;
+Bytes float_panels(const ConvolutionParameters& conv, ChannelRange channels) noexcept;
+/// Runs `run`, which takes f32 panels, over narrow ones: the step's become floats in the workspace first, and what `run` itself asks for lies
+/// behind them. Such panels are few beside the inputs that each of their values meets.
+void run_over_floats(const KernelCall& call, const TileTable& tiles, void (*run)(const KernelCall&, const TileTable&) noexcept) noexcept;
+
 }  // namespace sluice::kernels::weighted

@@ -35,7 +35,9 @@ inline constexpr bool kHasNarrow = [] {
   };
   return any(kernel_id::kDenseEightBits, kernel_id::kConvDirectEightBits) ||
          any(kernel_id::kDenseBf16, kernel_id::kConvWinogradFourBitsHalfScales) ||
-         any(kernel_id::kDenseTwoBits, kernel_id::kConvTransposedFourBits);
+         any(kernel_id::kDenseTwoBits, kernel_id::kConvTransposedFourBits) ||
+         any(kernel_id::kRecurrentEightBits, kernel_id::kConvDepthwiseFourBitsHalfScales) ||
+         any(kernel_id::kConvGroupedLanesEightBits, kernel_id::kConvGroupedLanesFourBitsHalfScales);
 }();
 
 enum class NarrowForm : std::uint8_t { kEightBits, kFourBits, kTwoBits, kBf16, kF16, kFourBitsOfHalfScales };

@@ -1,5 +1,7 @@
 #include "src/kernels/weighted/recurrent.h"
 
+#include "src/kernels/weighted/narrow.h"
+
 namespace sluice::kernels::weighted {
 namespace {
 
@@ -13,6 +15,16 @@ constexpr std::int64_t kGranule = 4;  // panels that a tile of few rows takes at
 /// Floats of the workspace that a batch entry has: its sums, and two runs of intermediate values.
 std::int64_t floats_of_batch(const RecurrentParameters& a, ChannelRange channels) noexcept {
   return ceil_div(channels.size() + 2 * a.hidden, kPanelLanes) * kPanelLanes;
+}
+
+/// Sums of all batches, and whatever lies behind them in the workspace.
+std::int64_t floats_of_sums(const RecurrentParameters& a, ChannelRange channels) noexcept {
+  return a.batches * floats_of_batch(a, channels);
+}
+
+/// Narrow panels are widened, or multiplied as they lie, for the batches of one time step at a time. A thread's panels are any number.
+NarrowStep narrow_turn(const RecurrentParameters& a, int threads) noexcept {
+  return {a.weighted.panels, a.batches, std::numeric_limits<std::int64_t>::max(), threads};
 }
 
 /// Units [begin, end) of one gate of one batch entry: elementwise arithmetic on runs.
@@ -50,6 +62,8 @@ class Recurrence {
         outputs_(a_.gates() * a_.hidden),
         workspace_(reinterpret_cast<float*>(call.workspace)),
         pitch_(floats_of_batch(a_, call.channels)),
+        rooms_(tiles_, narrow_turn(a_, thread_count(call)),
+               call.workspace + floats_of_sums(a_, call.channels) * static_cast<std::int64_t>(sizeof(float))),
         peepholes_(a_.peepholes ? reinterpret_cast<const float*>(call.weights.back().data) : nullptr) {}
 
   void run() noexcept {
@@ -103,24 +117,26 @@ class Recurrence {
 
   void form_sums(PanelRange panels, std::int64_t gate, bool reset) const noexcept {
     const std::int64_t granules = ceil_div(panels.size(), kGranule);
-    const auto part = [&](std::int64_t unit, std::int64_t units) noexcept {
+    const auto part = [&](std::int64_t unit, std::int64_t units, int thread) noexcept {
       const auto g = even_part({0, granules}, unit, units);
       const PanelRange p{panels.begin + g.begin * kGranule, std::min(panels.end, panels.begin + g.end * kGranule)};
       const std::int64_t end = std::min(p.end * kPanelLanes, outputs_);
       const Block block{p.begin, p.size(), 0, p.begin * kPanelLanes, static_cast<int>(end - (p.end - 1) * kPanelLanes)};
-      form_block(block, gate, reset);
+      form_block(block, gate, reset, thread);
     };
     const std::int64_t bytes = panels.size() * static_cast<std::int64_t>(a_.weighted.panels.panel_bytes.count());
     const std::int64_t units = bytes < kWorthThreads ? 1 : std::min<std::int64_t>(granules, 2 * thread_count(call_));
-    if (units <= 1) return part(0, 1);
-    for_each_unit(call_, units, [&](std::int64_t unit, int) noexcept { part(unit, units); });
+    if (units <= 1) return part(0, 1, 0);
+    for_each_unit(call_, units, [&](std::int64_t unit, int thread) noexcept { part(unit, units, thread); });
   }
 
-  void form_block(const Block& block, std::int64_t gate, bool reset) const noexcept {
+  void form_block(const Block& block, std::int64_t gate, bool reset, int thread) const noexcept {
     static constexpr std::int64_t kNoOffset = 0;
     TileJob job = make_job(call_, block);
     job.segment_offsets = &kNoOffset;
     job.depth = a_.hidden;
+    TileRunner runner(tiles_, rooms_, thread);
+    runner.begin(job, block.first_panel);
     for (std::int64_t b = 0; b < batches_; b += tiles_.rows) {
       TileRows rows;
       rows.count = static_cast<int>(std::min<std::int64_t>(tiles_.rows, batches_ - b));
@@ -129,8 +145,9 @@ class Recurrence {
         rows.out[m] = sums(b + m) + block.channel;
         rows.residual[m] = nullptr;
       }
-      tiles_.panels(rows, job);
+      runner.run(rows, job);
     }
+    runner.finish(job);
   }
 
   void finish_gate(std::int64_t batch, std::int64_t gate, Interval<std::int64_t> units) const noexcept {
@@ -212,6 +229,7 @@ class Recurrence {
   std::int64_t outputs_;
   float* workspace_;
   std::int64_t pitch_;
+  NarrowRooms rooms_;
   const float* peepholes_;
   std::int64_t time_ = 0;
 };
@@ -219,8 +237,8 @@ class Recurrence {
 }  // namespace
 
 Bytes recurrent_workspace(const RecurrentParameters& parameters, const StepExtent& extent) noexcept {
-  const std::int64_t floats = parameters.batches * floats_of_batch(parameters, extent.channels);
-  return Bytes(static_cast<std::uint64_t>(floats) * sizeof(float));
+  return Bytes(static_cast<std::uint64_t>(floats_of_sums(parameters, extent.channels)) * sizeof(float)) +
+         NarrowRooms::bytes(narrow_turn(parameters, extent.threads));
 }
 
 CostFeatures recurrent_cost(const RecurrentParameters& parameters, const StepExtent& extent) noexcept {

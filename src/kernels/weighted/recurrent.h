@@ -16,7 +16,6 @@ struct RecurrentTable {
   const TileTable& tiles;
   const elementwise::RunTable& runs;
 };
-inline RecurrentTable recurrent_table(Isa isa) noexcept { return {tile_table(isa), elementwise::run_table(isa)}; }
 
 Bytes recurrent_workspace(const operators::RecurrentParameters& parameters, const StepExtent& extent) noexcept;
 CostFeatures recurrent_cost(const operators::RecurrentParameters& parameters, const StepExtent& extent) noexcept;

@@ -63,6 +63,16 @@ void run_grouped(const KernelCall& call, const weighted::TileTable& tiles) noexc
   (pixels ? weighted::run_grouped_pixels : weighted::run_grouped_lanes)(call, tiles);
 }
 
+/// `kRun` and its workspace, over narrow panels.
+template <auto kRun>
+void run_over_narrow(const KernelCall& call, const weighted::TileTable& tiles) noexcept {
+  weighted::run_over_floats(call, tiles, kRun);
+}
+template <auto kWorkspace>
+Bytes workspace_over_narrow(const operators::ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  return weighted::float_panels(conv, extent.channels) + kWorkspace(weighted::as_floats(conv), extent);
+}
+
 using Fits = bool (*)(const Graph&, const Node&) noexcept;
 using Takes = bool (*)(const operators::ConvolutionParameters&) noexcept;
 
@@ -74,6 +84,7 @@ bool convolution_fits(const Graph& graph, const Node& node) noexcept {
 
 bool fills_panels(const operators::ConvolutionParameters& conv) noexcept { return weighted::groups_fill_panels(conv); }
 bool shares_panels(const operators::ConvolutionParameters& conv) noexcept { return !weighted::groups_fill_panels(conv); }
+bool shares_panels_of_groups(const operators::ConvolutionParameters& conv) noexcept { return shares_panels(conv) && !conv.depthwise(); }
 bool any_groups(const operators::ConvolutionParameters&) noexcept { return true; }
 bool is_depthwise(const operators::ConvolutionParameters& conv) noexcept { return conv.depthwise(); }
 bool is_pointwise(const operators::ConvolutionParameters& conv) noexcept { return weighted::reads_in_place(conv); }
@@ -191,10 +202,25 @@ constexpr KernelDescriptor by_winograd(std::string_view name) noexcept {
   return descriptor;
 }
 
-constexpr KernelDescriptor recurrent_kernel() noexcept {
+template <KernelId kId, auto kTable, Fits kFits>
+constexpr KernelDescriptor depthwise_narrow(std::string_view name) noexcept {
+  return with_workspace<workspace_over_narrow<weighted::depthwise_workspace>>(
+      convolution<kId, run_over_narrow<weighted::run_depthwise>, kTable, kFits, is_depthwise>(name));
+}
+template <KernelId kId, auto kTable, Fits kFits>
+constexpr KernelDescriptor grouped_narrow(std::string_view name) noexcept {
+  return with_workspace<workspace_over_narrow<grouped_workspace>>(
+      convolution<kId, run_over_narrow<run_grouped>, kTable, kFits, shares_panels_of_groups>(name));
+}
+
+template <auto kTiles>
+weighted::RecurrentTable recurrent_table(Isa isa) noexcept {
+  return {kTiles(isa), elementwise::run_table(isa)};
+}
+template <KernelId kId, auto kTiles, Fits kFits>
+constexpr KernelDescriptor recurrent(std::string_view name) noexcept {
   KernelDescriptor descriptor = with_workspace<weighted::recurrent_workspace>(
-      kernel<kernel_id::kRecurrent, recurrent_parameters, weighted::run_recurrent, weighted::recurrent_table>(
-          {"recurrent", OpKind::kRecurrent}, f32_fits<WeightLayout::kPanels>));
+      kernel<kId, recurrent_parameters, weighted::run_recurrent, recurrent_table<kTiles>>({name, OpKind::kRecurrent}, kFits));
   descriptor.in_place_inputs = first_input;
   descriptor.cost = cost_by<recurrent_parameters, weighted::recurrent_cost>;
   return descriptor;
@@ -216,7 +242,7 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
             convolution<kernel_id::kConvGroupedLanes, run_grouped, kF32, kPanelsOfF32, shares_panels>("conv/grouped_lanes")),
         transposed<kernel_id::kConvTransposed, kF32, f32_of_either_layout, any_groups>("conv/transposed"),
         by_winograd<kernel_id::kConvWinograd, weighted::winograd_table, kPanelsOfF32>("conv/winograd"),
-        recurrent_kernel(),
+        recurrent<kernel_id::kRecurrent, kF32, kPanelsOfF32>("recurrent"),
         dense<kernel_id::kDenseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("dense/8bit"),
         dense<kernel_id::kDenseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("dense/4bit"),
         dense<kernel_id::kDenseTwoBits, kTwo, narrow_fits<NarrowForm::kTwoBits>>("dense/2bit"),
@@ -248,6 +274,23 @@ std::span<const KernelDescriptor> weighted_kernels() noexcept {
             "conv/winograd_4bit"),
         by_winograd<kernel_id::kConvWinogradFourBitsHalfScales, winograd_of<NarrowForm::kFourBitsOfHalfScales>,
                     narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/winograd_4bit_f16"),
+        recurrent<kernel_id::kRecurrentEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("recurrent/8bit"),
+        recurrent<kernel_id::kRecurrentFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("recurrent/4bit"),
+        recurrent<kernel_id::kRecurrentBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("recurrent/bf16"),
+        recurrent<kernel_id::kRecurrentF16, kF16, narrow_fits<NarrowForm::kF16>>("recurrent/f16"),
+        recurrent<kernel_id::kRecurrentFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("recurrent/4bit_f16"),
+        depthwise_narrow<kernel_id::kConvDepthwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/depthwise_8bit"),
+        depthwise_narrow<kernel_id::kConvDepthwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/depthwise_4bit"),
+        depthwise_narrow<kernel_id::kConvDepthwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/depthwise_bf16"),
+        depthwise_narrow<kernel_id::kConvDepthwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/depthwise_f16"),
+        depthwise_narrow<kernel_id::kConvDepthwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+            "conv/depthwise_4bit_f16"),
+        grouped_narrow<kernel_id::kConvGroupedLanesEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/grouped_lanes_8bit"),
+        grouped_narrow<kernel_id::kConvGroupedLanesFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/grouped_lanes_4bit"),
+        grouped_narrow<kernel_id::kConvGroupedLanesBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/grouped_lanes_bf16"),
+        grouped_narrow<kernel_id::kConvGroupedLanesF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/grouped_lanes_f16"),
+        grouped_narrow<kernel_id::kConvGroupedLanesFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+            "conv/grouped_lanes_4bit_f16"),
     };
   });
   return kKernels;

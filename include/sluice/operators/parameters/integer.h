@@ -36,7 +36,7 @@ struct IntegerRange {
 /// of i32 the sums themselves. With a residual, sums are first rounded to u8 with scale and zero point of their own:
 ///
 ///     t = u8(float(sum) * multiplier, sum_zero)
-///     y = v8((t - sum_zero) * (sum_scale / scale) + (residual - residual_zero) * (residual_scale / scale))
+///     y = v8((t - sum_zero) * sum_ratio + (residual - residual_zero) * residual_ratio)     ratios: of the scales to the output's
 ///
 /// Where zero point and scale come at run time they are inputs behind the values, a u8 and one f32 or one a channel:
 ///
@@ -49,9 +49,8 @@ struct IntegerEpilogue {
   bool has_residual = false;
   std::uint8_t sum_zero = 0;
   std::uint8_t residual_zero = 0;
-  float sum_scale = 1.0f;
-  float residual_scale = 1.0f;
-  float scale = 1.0f;     // of the output
+  float sum_ratio = 1.0f;
+  float residual_ratio = 1.0f;
   Activation activation;  // of f32 outputs
 };
 

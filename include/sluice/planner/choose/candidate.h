@@ -59,6 +59,14 @@ inline std::uint64_t resident_bytes(const Schedule& schedule) {
   return align_up(bytes, kBlockBytes);
 }
 
+/// Bytes that each repeated run reads.
+inline std::uint64_t streamed_bytes(const Schedule& schedule) {
+  std::uint64_t bytes = 0;
+  for (const LoadSpec& load : schedule.loads)
+    if (load.streamed()) bytes += load.payload.read_bytes();
+  return bytes;
+}
+
 /// Payload of the largest load that weights were cut for. Where it is no larger than a lesser target of slices, that target would have cut
 /// the same loads.
 inline std::uint64_t largest_load(const Schedule& schedule) {

@@ -103,7 +103,9 @@ class StreamDrafts {
     const Draft draft = make_draft(problem_, rule_of(mix));
     judged_.back().largest_load = largest_load(draft.schedule);
     // The longer of computing and reading is a lower bound that costs less to find than the fluid bound.
-    const double pipe = std::max(draft.costs.compute, reading_seconds(draft.schedule, draft.costs, problem_.objective_run()));
+    const double reading = reading_seconds(draft.schedule, draft.costs, problem_.objective_run());
+    judged_.back().reading = reading;
+    const double pipe = std::max(draft.costs.compute, reading);
     if (!search_.promises(pipe)) return kNever;
     const FluidRun run = fluid_run(problem_, draft, search_.capacity);
     search_.spend(kWorkAnItem * draft.items());
@@ -120,6 +122,12 @@ class StreamDrafts {
       best_mix_ = mix;
     }
     return judged.bound;
+  }
+
+  /// Seconds of all reading of a mix that was judged; 0 of others.
+  double reading(const Mix& mix) const noexcept {
+    const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
+    return known == judged_.end() ? 0 : known->reading;
   }
 
   const Mix& best_mix() const noexcept { return best_mix_; }
@@ -153,7 +161,8 @@ class StreamDrafts {
   struct Judged {
     Mix mix;
     double bound;
-    std::size_t items;  // steps and loads
+    std::size_t items;   // steps and loads
+    double reading = 0;  // seconds
     std::uint64_t largest_load = kEndless;
     bool crowded = false;   // there is no room even for what does not stream
     bool again = false;     // comes out like another

@@ -57,10 +57,13 @@ struct Search {
   /// The time of the best candidate so far, of this draft or another.
   double found() const noexcept { return best ? std::min(best->seconds, to_beat) : to_beat; }
 
-  /// Keeps the better of two candidates; on a near tie the one that came first.
+  /// Keeps the better of two candidates; on a near tie the one that came first, or, of a baseline, the one that reads less.
   void offer(std::optional<Candidate> candidate) {
     if (!candidate || candidate->bytes() > capacity) return;
     bound = std::min(bound, candidate->seconds);
+    if (best && candidate->seconds >= best->seconds * problem.search.worthwhile &&
+        streamed_bytes(candidate->schedule) > streamed_bytes(best->schedule))
+      return;
     if (promises(candidate->seconds)) best = std::move(candidate);
   }
   /// Judges a placement likewise; it becomes a candidate only if it is the better one.
