@@ -273,200 +273,202 @@ TEST_CASE("assumed rates price steps of few dispatches higher in bands, and no o
   CHECK(factor(kRows) == Approx(1));  // whole, as without bands
   profile.kernels.emplace_back();
   CHECK(factor(1) == Approx(1));  // measured rates say it themselves
-  TEST_CASE("bands that read weights again save more than a hundredth of the time") {
-    int read_more = 0;
-    for (const std::int64_t positions : {320, 512}) {
-      const model::Graph graph = pre_norm_net(3, positions, 256, true);
-      for (const double speed : {1.0, 1.5, 2.0, 2.5, 3.0, 4.0})  // of memory: the slower, the more bands save
-        for (const std::uint64_t kib : {3600u, 4400u, 6000u}) {
-          profiler::DeviceProfile profile;
-          profile.memory_bytes_per_second *= speed;
-          PlanRequest request{.capacity = Bytes(kib << 10), .repeat = true};
-          const auto free = make_plan(graph, profile, request);
-          request.partition = Partition::kOff;
-          const auto whole = make_plan(graph, profile, request);
-          if (!free || !whole) continue;
-          if (static_cast<double>(free->streamed_bytes.count()) <= 1.05 * static_cast<double>(whole->streamed_bytes.count())) continue;
-          INFO(positions << " positions, " << kib << " KiB, " << speed);
-          ++read_more;
-          CHECK(free->prediction.period_ms < 0.992 * whole->prediction.period_ms);
-        }
-    }
-    CHECK(read_more > 0);
-  }
+}
 
-  TEST_CASE("a budget between two rungs takes the first that fits") {
-    const model::Graph graph = dense_block();
-    const auto whole = minimum_capacity(graph, {}, {.partition = Partition::kOff}), least = minimum_capacity(graph, {}, {});
-    REQUIRE((whole.has_value() && least.has_value()));
-    REQUIRE(*least < *whole);
-    for (const std::uint64_t capacity : {least->count(), (least->count() + whole->count()) / 2, whole->count()}) {
-      const auto plan = make_plan(graph, {}, {.capacity = Bytes(capacity)});
-      REQUIRE(plan.has_value());
-      CHECK(plan->arena_bytes.count() <= capacity);
-      CHECK(plan->minimum_capacity == *least);
-    }
-    CHECK_FALSE(make_plan(graph, {}, {.capacity = *least - Bytes(4096)}).has_value());
-  }
-
-  TEST_CASE("rings that are never needed at one step lie at one place, others beside each other") {
-    // By step: a and c take turns, b meets both, d meets nobody.
-    const std::vector<RingUse> rings = {{128, {{6, 8}, {0, 2}}}, {64, {{7, 9}, {1, 3}}}, {64, {{8, 10}, {3, 4}}}, {192, {{4, 6}}}};
-    CHECK(busy_together(rings[0], rings[1]));
-    CHECK_FALSE(busy_together(rings[0], rings[2]));
-    CHECK(busy_together(rings[1], rings[2]));
-    const SharedRings shared = share_rings(rings, 64);
-    CHECK(shared.offsets == std::vector<std::uint64_t>{0, 128, 0, 0});
-    CHECK(shared.bytes == 192);
-  }
-
-  TEST_CASE("rows lie in the slots that others leave free, and a workspace in what is free at its step") {
-    // Slot by slot: b is needed when the second slot of a is not, c always; a step's workspace finds a's first slot free.
-    const std::vector<SlotUse> rings = {{64, {{{0, 2}, {4, 6}}, {{2, 4}}}}, {64, {{{0, 2}, {4, 6}}}}, {64, {{{0, 6}}}}};
-    CHECK(meet(rings[0].busy[0], rings[1].busy[0]));
-    CHECK_FALSE(meet(rings[0].busy[1], rings[1].busy[0]));
-    const std::vector<std::uint64_t> workspaces = {0, 0, 0, 64, 0, 128};
-    const PlacedRows placed = place_rows(rings, workspaces, false, 64, 0);
-    CHECK(placed.offsets == std::vector<std::uint64_t>{0, 64, 128});
-    CHECK(placed.workspaces[3] == Interval<std::uint64_t>{0, 64});
-    CHECK(placed.workspaces[5] == Interval<std::uint64_t>{192, 320});
-    CHECK(placed.bytes == 320);
-    // The larger workspace at the bottom, rings round it: the first slot of a is needed then, the second is not.
-    const PlacedRows below = place_rows(rings, workspaces, true, 64, 0);
-    CHECK(below.workspaces[5] == Interval<std::uint64_t>{0, 128});
-    CHECK(below.bytes < placed.bytes + 64);
-    // With a tail behind each row that is read, a ring leaves no slot to another that is needed at the same steps as the slot before it.
-    CHECK(place_rows(rings, workspaces, false, 64, 64).bytes > placed.bytes);
-  }
-
-  TEST_CASE("workspaces of bands lie between the rows of rings") {
-    NetBuilder net("between");
-    TensorId x = net.input({1, 64, 32, 16});
-    for (int layer = 0; layer < 4; ++layer) {
-      x = net.conv(net.conv(x, {.channels = 64}), {.channels = 32, .kernel = 3});
-      net.last_node().numeric = model::NumericClass::kWinograd4;
-    }
-    net.output(net.pool(x, 8, 8));
-    const model::Graph graph = net.finish();
-    const profiler::DeviceProfile profile;
-    const Problem whole = problem_of(graph, profile);
-    const std::vector<NodeId> order = graph_order(graph);
-    const Uses uses(graph, whole.kernels, order);
-    StepCosts costs(whole);
-    // Whatever regions and bands prices would choose: some leave room between rows, and what lies there is inside the block of the rings.
-    std::size_t between = 0;
-    for (std::size_t end = 2; end <= order.size(); ++end) {
-      for (const std::int64_t bands : {2, 4, 8, 16, 32}) {
-        const Partitioned cut(whole, uses, order, false, {Region{0, end, bands}}, costs);
-        if (!cut.valid()) continue;
-        const Views views = cut.problem().views;
-        for (const Interval<std::uint64_t>& workspace : views.chains.front().workspaces) {
-          if (workspace.empty()) continue;
-          ++between;
-          CHECK(workspace.end <= views.blocks[views.chains.front().rings.index()].bytes);
-        }
+TEST_CASE("bands that read weights again save more than a hundredth of the time") {
+  int read_more = 0;
+  for (const std::int64_t positions : {320, 512}) {
+    const model::Graph graph = pre_norm_net(3, positions, 256, true);
+    for (const double speed : {1.0, 1.5, 2.0, 2.5, 3.0, 4.0})  // of memory: the slower, the more bands save
+      for (const std::uint64_t kib : {3600u, 4400u, 6000u}) {
+        profiler::DeviceProfile profile;
+        profile.memory_bytes_per_second *= speed;
+        PlanRequest request{.capacity = Bytes(kib << 10), .repeat = true};
+        const auto free = make_plan(graph, profile, request);
+        request.partition = Partition::kOff;
+        const auto whole = make_plan(graph, profile, request);
+        if (!free || !whole) continue;
+        if (static_cast<double>(free->streamed_bytes.count()) <= 1.05 * static_cast<double>(whole->streamed_bytes.count())) continue;
+        INFO(positions << " positions, " << kib << " KiB, " << speed);
+        ++read_more;
+        CHECK(free->prediction.period_ms < 0.992 * whole->prediction.period_ms);
       }
-    }
-    CHECK(between > 0);
   }
+  CHECK(read_more > 0);
+}
 
-  TEST_CASE("a node's steps are those of its bands, or one of all rows") {
-    const Chain chain{1, 2, {{1, {0, 32}}, {1, {32, 64}}}, {}};
-    CHECK(steps_of_rows({chain}, 1, 64).count == 2);
-    CHECK(steps_of_rows({chain}, 1, 64).first == RowRange{0, 32});
-    CHECK(steps_of_rows({chain}, 0, 64).count == 1);
-    CHECK(steps_of_rows({chain}, 0, 64).first == RowRange{0, 64});
-  }
-
-  TEST_CASE("in a region rings share bytes, and its input dies under its output") {
-    NetBuilder net("shares");
-    TensorId x = net.conv(net.input({1, 64, 32, 16}), {.channels = 16, .kernel = 3});
-    x = net.relu(net.concat({net.relu(x), net.conv(x, {.channels = 16})}, 3));
-    x = net.conv(x, {.channels = 32, .kernel = 3});
-    net.output(net.dense(net.reshape(x, {1, net.shape(x).element_count()}), 16));
-    model::Graph graph = net.finish();
-    const KernelChoice kernels = *select_kernels(graph);
-    const std::vector<NodeId> order = graph_order(graph);
-    const Uses uses(graph, kernels, order);
-    std::vector<bool> apart(graph.tensors.size(), false);
-    const Region region{0, 6, 64};
-    uses.mark_inside(region, apart);
-    const Views views = assign_views(graph, kernels, order, false, apart);
-    const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
-    const std::optional<Banded> banded = cutter.cut_on_demand(0, 6, 64);
-    REQUIRE((banded.has_value() && banded->shared.has_value()));
-    std::uint64_t apart_bytes = 0;
-    for (std::size_t p = 0; p < 6; ++p) apart_bytes += static_cast<std::uint64_t>(banded->ring_rows[p]) * cutter.row_bytes(p);
-    CHECK(banded->shared->bytes < apart_bytes);
-    // The output has twice the channels of the input: 256 KiB under which 128 die, but for what windows still read.
-    const std::uint64_t before = live_peak(views);
-    Views after = views;
-    cutter.apply(*banded, after);
-    drop_empty(after);
-    CHECK(after.blocks.size() < views.blocks.size());
-    CHECK(live_peak(after) < before);
-    const std::uint64_t in = graph.tensor(graph.inputs[0].tensor).bytes().count();
-    if (banded->overlaid) CHECK(banded->overlaid->bytes < in + cutter.output_bytes(5));
-  }
-
-  TEST_CASE("rings that are done before the last rows of a region's output lie there, and what is needed then does not") {
-    NetBuilder net("under the output");
-    TensorId x = net.input({1, 64, 32, 4});
-    for (const std::int64_t channels : {16, 16, 16, 64}) x = net.conv(x, {.channels = channels, .kernel = 3});
-    net.output(net.pool(x, 2, 2));
-    const model::Graph graph = net.finish();
-    const KernelChoice kernels = *select_kernels(graph);
-    const std::vector<NodeId> order = graph_order(graph);
-    std::vector<bool> apart(graph.tensors.size(), false);
-    Uses(graph, kernels, order).mark_inside({0, 4, 64}, apart);
-    const Views views = assign_views(graph, kernels, order, false, apart);
-    const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
-    const std::optional<Banded> banded = cutter.cut_on_demand(0, 4, 64);
-    REQUIRE(banded.has_value());
-    std::vector<SlotUse> rings = cutter.slots_of(*banded);
-    const std::vector<SlotUse> all = rings;
-    const std::optional<UnderOutput> under = place_under_output(graph, views, cutter, *banded, rings);
-    REQUIRE(under.has_value());
-    const std::uint64_t row = cutter.row_bytes(3), height = cutter.output_bytes(3);
-    std::size_t there = 0;
-    for (std::size_t r = 0; r < rings.size(); ++r) {
-      if (under->offsets[r] == UnderOutput::kNowhere) continue;
-      ++there;
-      CHECK(rings[r].busy.empty());
-      CHECK(under->offsets[r] + all[r].bytes() <= height);
-      // The first output row on its bytes is made behind its last use.
-      std::int64_t last = 0;
-      for (const auto& slot : all[r].busy) last = std::max(last, slot.back().end);
-      for (std::size_t s = 0; s < banded->chain.steps.size(); ++s) {
-        const BandStep& step = banded->chain.steps[s];
-        if (step.position == 3 && static_cast<std::uint64_t>(step.rows.end) * row > under->offsets[r]) {
-          CHECK(static_cast<std::int64_t>(s) >= last);
-        }
-      }
-    }
-    CHECK((there > 0 && there < rings.size()));
-  }
-
-  TEST_CASE("with a scratch file the least capacity of dense blocks is smaller, and the search for bands goes to its end") {
-    NetBuilder net("dense blocks");
-    TensorId x = net.pool(net.conv(net.input({1, 112, 112, 3}), {.channels = 64, .kernel = 7, .stride = 2}), 3, 2, 1);
-    for (const int layers : {6, 12, 24}) {
-      std::vector<TensorId> made{x};
-      for (int layer = 0; layer < layers; ++layer) {
-        const TensorId all = made.size() == 1 ? made[0] : net.concat(made, 3);
-        made.push_back(net.conv(net.conv(net.relu(all), {.channels = 128}), {.channels = 32, .kernel = 3}));
-      }
-      x = net.pool(net.conv(net.relu(net.concat(made, 3)), {.channels = 128}), 2, 2);
-    }
-    net.output(x);
-    const model::Graph graph = net.finish();
-    const Bytes without = *minimum_capacity(graph, {}, {});
-    const PlanRequest spilling{.capacity = *minimum_capacity(graph, {}, {.may_spill = true}), .may_spill = true};
-    CHECK(spilling.capacity < without);
-    const auto plan = make_plan(graph, {}, spilling);
+TEST_CASE("a budget between two rungs takes the first that fits") {
+  const model::Graph graph = dense_block();
+  const auto whole = minimum_capacity(graph, {}, {.partition = Partition::kOff}), least = minimum_capacity(graph, {}, {});
+  REQUIRE((whole.has_value() && least.has_value()));
+  REQUIRE(*least < *whole);
+  for (const std::uint64_t capacity : {least->count(), (least->count() + whole->count()) / 2, whole->count()}) {
+    const auto plan = make_plan(graph, {}, {.capacity = Bytes(capacity)});
     REQUIRE(plan.has_value());
-    CHECK_FALSE(plan->passing.empty());
+    CHECK(plan->arena_bytes.count() <= capacity);
+    CHECK(plan->minimum_capacity == *least);
   }
+  CHECK_FALSE(make_plan(graph, {}, {.capacity = *least - Bytes(4096)}).has_value());
+}
+
+TEST_CASE("rings that are never needed at one step lie at one place, others beside each other") {
+  // By step: a and c take turns, b meets both, d meets nobody.
+  const std::vector<RingUse> rings = {{128, {{6, 8}, {0, 2}}}, {64, {{7, 9}, {1, 3}}}, {64, {{8, 10}, {3, 4}}}, {192, {{4, 6}}}};
+  CHECK(busy_together(rings[0], rings[1]));
+  CHECK_FALSE(busy_together(rings[0], rings[2]));
+  CHECK(busy_together(rings[1], rings[2]));
+  const SharedRings shared = share_rings(rings, 64);
+  CHECK(shared.offsets == std::vector<std::uint64_t>{0, 128, 0, 0});
+  CHECK(shared.bytes == 192);
+}
+
+TEST_CASE("rows lie in the slots that others leave free, and a workspace in what is free at its step") {
+  // Slot by slot: b is needed when the second slot of a is not, c always; a step's workspace finds a's first slot free.
+  const std::vector<SlotUse> rings = {{64, {{{0, 2}, {4, 6}}, {{2, 4}}}}, {64, {{{0, 2}, {4, 6}}}}, {64, {{{0, 6}}}}};
+  CHECK(meet(rings[0].busy[0], rings[1].busy[0]));
+  CHECK_FALSE(meet(rings[0].busy[1], rings[1].busy[0]));
+  const std::vector<std::uint64_t> workspaces = {0, 0, 0, 64, 0, 128};
+  const PlacedRows placed = place_rows(rings, workspaces, false, 64, 0);
+  CHECK(placed.offsets == std::vector<std::uint64_t>{0, 64, 128});
+  CHECK(placed.workspaces[3] == Interval<std::uint64_t>{0, 64});
+  CHECK(placed.workspaces[5] == Interval<std::uint64_t>{192, 320});
+  CHECK(placed.bytes == 320);
+  // The larger workspace at the bottom, rings round it: the first slot of a is needed then, the second is not.
+  const PlacedRows below = place_rows(rings, workspaces, true, 64, 0);
+  CHECK(below.workspaces[5] == Interval<std::uint64_t>{0, 128});
+  CHECK(below.bytes < placed.bytes + 64);
+  // With a tail behind each row that is read, a ring leaves no slot to another that is needed at the same steps as the slot before it.
+  CHECK(place_rows(rings, workspaces, false, 64, 64).bytes > placed.bytes);
+}
+
+TEST_CASE("workspaces of bands lie between the rows of rings") {
+  NetBuilder net("between");
+  TensorId x = net.input({1, 64, 32, 16});
+  for (int layer = 0; layer < 4; ++layer) {
+    x = net.conv(net.conv(x, {.channels = 64}), {.channels = 32, .kernel = 3});
+    net.last_node().numeric = model::NumericClass::kWinograd4;
+  }
+  net.output(net.pool(x, 8, 8));
+  const model::Graph graph = net.finish();
+  const profiler::DeviceProfile profile;
+  const Problem whole = problem_of(graph, profile);
+  const std::vector<NodeId> order = graph_order(graph);
+  const Uses uses(graph, whole.kernels, order);
+  StepCosts costs(whole);
+  // Whatever regions and bands prices would choose: some leave room between rows, and what lies there is inside the block of the rings.
+  std::size_t between = 0;
+  for (std::size_t end = 2; end <= order.size(); ++end) {
+    for (const std::int64_t bands : {2, 4, 8, 16, 32}) {
+      const Partitioned cut(whole, uses, order, false, {Region{0, end, bands}}, costs);
+      if (!cut.valid()) continue;
+      const Views views = cut.problem().views;
+      for (const Interval<std::uint64_t>& workspace : views.chains.front().workspaces) {
+        if (workspace.empty()) continue;
+        ++between;
+        CHECK(workspace.end <= views.blocks[views.chains.front().rings.index()].bytes);
+      }
+    }
+  }
+  CHECK(between > 0);
+}
+
+TEST_CASE("a node's steps are those of its bands, or one of all rows") {
+  const Chain chain{1, 2, {{1, {0, 32}}, {1, {32, 64}}}, {}};
+  CHECK(steps_of_rows({chain}, 1, 64).count == 2);
+  CHECK(steps_of_rows({chain}, 1, 64).first == RowRange{0, 32});
+  CHECK(steps_of_rows({chain}, 0, 64).count == 1);
+  CHECK(steps_of_rows({chain}, 0, 64).first == RowRange{0, 64});
+}
+
+TEST_CASE("in a region rings share bytes, and its input dies under its output") {
+  NetBuilder net("shares");
+  TensorId x = net.conv(net.input({1, 64, 32, 16}), {.channels = 16, .kernel = 3});
+  x = net.relu(net.concat({net.relu(x), net.conv(x, {.channels = 16})}, 3));
+  x = net.conv(x, {.channels = 32, .kernel = 3});
+  net.output(net.dense(net.reshape(x, {1, net.shape(x).element_count()}), 16));
+  model::Graph graph = net.finish();
+  const KernelChoice kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  const Uses uses(graph, kernels, order);
+  std::vector<bool> apart(graph.tensors.size(), false);
+  const Region region{0, 6, 64};
+  uses.mark_inside(region, apart);
+  const Views views = assign_views(graph, kernels, order, false, apart);
+  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
+  const std::optional<Banded> banded = cutter.cut_on_demand(0, 6, 64);
+  REQUIRE((banded.has_value() && banded->shared.has_value()));
+  std::uint64_t apart_bytes = 0;
+  for (std::size_t p = 0; p < 6; ++p) apart_bytes += static_cast<std::uint64_t>(banded->ring_rows[p]) * cutter.row_bytes(p);
+  CHECK(banded->shared->bytes < apart_bytes);
+  // The output has twice the channels of the input: 256 KiB under which 128 die, but for what windows still read.
+  const std::uint64_t before = live_peak(views);
+  Views after = views;
+  cutter.apply(*banded, after);
+  drop_empty(after);
+  CHECK(after.blocks.size() < views.blocks.size());
+  CHECK(live_peak(after) < before);
+  const std::uint64_t in = graph.tensor(graph.inputs[0].tensor).bytes().count();
+  if (banded->overlaid) CHECK(banded->overlaid->bytes < in + cutter.output_bytes(5));
+}
+
+TEST_CASE("rings that are done before the last rows of a region's output lie there, and what is needed then does not") {
+  NetBuilder net("under the output");
+  TensorId x = net.input({1, 64, 32, 4});
+  for (const std::int64_t channels : {16, 16, 16, 64}) x = net.conv(x, {.channels = channels, .kernel = 3});
+  net.output(net.pool(x, 2, 2));
+  const model::Graph graph = net.finish();
+  const KernelChoice kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  std::vector<bool> apart(graph.tensors.size(), false);
+  Uses(graph, kernels, order).mark_inside({0, 4, 64}, apart);
+  const Views views = assign_views(graph, kernels, order, false, apart);
+  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
+  const std::optional<Banded> banded = cutter.cut_on_demand(0, 4, 64);
+  REQUIRE(banded.has_value());
+  std::vector<SlotUse> rings = cutter.slots_of(*banded);
+  const std::vector<SlotUse> all = rings;
+  const std::optional<UnderOutput> under = place_under_output(graph, views, cutter, *banded, rings);
+  REQUIRE(under.has_value());
+  const std::uint64_t row = cutter.row_bytes(3), height = cutter.output_bytes(3);
+  std::size_t there = 0;
+  for (std::size_t r = 0; r < rings.size(); ++r) {
+    if (under->offsets[r] == UnderOutput::kNowhere) continue;
+    ++there;
+    CHECK(rings[r].busy.empty());
+    CHECK(under->offsets[r] + all[r].bytes() <= height);
+    // The first output row on its bytes is made behind its last use.
+    std::int64_t last = 0;
+    for (const auto& slot : all[r].busy) last = std::max(last, slot.back().end);
+    for (std::size_t s = 0; s < banded->chain.steps.size(); ++s) {
+      const BandStep& step = banded->chain.steps[s];
+      if (step.position == 3 && static_cast<std::uint64_t>(step.rows.end) * row > under->offsets[r]) {
+        CHECK(static_cast<std::int64_t>(s) >= last);
+      }
+    }
+  }
+  CHECK((there > 0 && there < rings.size()));
+}
+
+TEST_CASE("with a scratch file the least capacity of dense blocks is smaller, and the search for bands goes to its end") {
+  NetBuilder net("dense blocks");
+  TensorId x = net.pool(net.conv(net.input({1, 112, 112, 3}), {.channels = 64, .kernel = 7, .stride = 2}), 3, 2, 1);
+  for (const int layers : {6, 12, 24}) {
+    std::vector<TensorId> made{x};
+    for (int layer = 0; layer < layers; ++layer) {
+      const TensorId all = made.size() == 1 ? made[0] : net.concat(made, 3);
+      made.push_back(net.conv(net.conv(net.relu(all), {.channels = 128}), {.channels = 32, .kernel = 3}));
+    }
+    x = net.pool(net.conv(net.relu(net.concat(made, 3)), {.channels = 128}), 2, 2);
+  }
+  net.output(x);
+  const model::Graph graph = net.finish();
+  const Bytes without = *minimum_capacity(graph, {}, {});
+  const PlanRequest spilling{.capacity = *minimum_capacity(graph, {}, {.may_spill = true}), .may_spill = true};
+  CHECK(spilling.capacity < without);
+  const auto plan = make_plan(graph, {}, spilling);
+  REQUIRE(plan.has_value());
+  CHECK_FALSE(plan->passing.empty());
+}
 
 }  // namespace
 }  // namespace sluice::planner
