@@ -71,6 +71,14 @@ class Layout {
            });
   }
 
+  /// Is it a plain operator that gives the greatest or least values along stated axes? Their order means nothing to it.
+  bool finds_extremes(const DraftNode& node) const {
+    if (node.op != OpKind::kPlain || node.inputs.size() != 1 || draft_.value(node.inputs[0]).bounded != 0) return false;
+    const auto& attributes = std::get<model::PlainAttributes>(node.attributes);
+    const auto* plain = operators::find_plain(attributes.op);
+    return plain != nullptr && (plain->name == "ReduceMax" || plain->name == "ReduceMin") && attributes.arguments[0] > 0;
+  }
+
   bool works_on_images(const DraftNode& node) const { return rank(node.inputs[0]) > rule_of(node.op).image_above; }
 
   bool wants_last(ValueId value) const { return value.index() < wants_last_.size() && wants_last_[value.index()]; }
@@ -181,6 +189,7 @@ class Layout {
 
   void place(DraftNode node) {
     if (by_places(node)) return place_several(std::move(node));
+    if (finds_extremes(node)) return place_extremes(std::move(node));
     if (works_on_images(node)) return place_image(std::move(node));
     (this->*rule_of(node.op).place)(std::move(node));
   }
@@ -356,6 +365,33 @@ class Layout {
     }
     out(node).layout = *chosen;
     if (node.op == OpKind::kConcat) node.attributes = model::AxisAttributes{position_of(*chosen, node.axis)};
+    push(std::move(node));
+  }
+
+  /// Arguments: the number of axes, the axes, one value that says whether they are kept as 1. The order of the others is free and stays.
+  void place_extremes(DraftNode node) {
+    const Value in = draft_.value(node.inputs[0]);
+    auto& arguments = std::get<model::PlainAttributes>(node.attributes).arguments;
+    const int rank = in.shape.rank();
+    const auto axes = static_cast<std::size_t>(arguments[0]);
+    std::array<bool, Shape::kMaxRank> folded{};
+    for (std::size_t i = 1; i <= axes; ++i) {
+      const std::int64_t axis = arguments[i] + (arguments[i] < 0 ? rank : 0);
+      folded[static_cast<std::size_t>(axis)] = true;
+      arguments[i] = position_of(in.layout, static_cast<int>(axis));
+    }
+    Perm order = in.layout;
+    if (arguments[axes + 2] == 0) {
+      order = kIdentityPerm;
+      std::size_t to = 0;
+      for (int place = 0; place < rank; ++place) {
+        const auto axis = static_cast<std::size_t>(in.layout[static_cast<std::size_t>(place)]);
+        if (folded[axis]) continue;
+        const auto before = std::count(folded.begin(), folded.begin() + static_cast<std::ptrdiff_t>(axis), true);
+        order[to++] = static_cast<std::int8_t>(static_cast<std::ptrdiff_t>(axis) - before);
+      }
+    }
+    out(node).layout = order;
     push(std::move(node));
   }
 
