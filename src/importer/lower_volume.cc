@@ -148,15 +148,15 @@ class VolumeConv {
  private:
   ValueId sum_of_taps() {
     const VolumeAxis& depth = window_.depth();
-    const ValueId planes = padded();
+    const ValueId volume = padded();
     if (groups_ == 1 && depth.kernel > 1 && depth.kernel * in_[1] <= kMostTapChannels && weight_.elements() <= kMaxFoldedElements)
-      return taps_as_channels(planes);
+      return taps_as_channels(volume);
     ValueId sum;
     for (std::int64_t k = 0; k < depth.kernel; ++k) {
       const std::int64_t first = k * depth.dilation - depth.before;  // the plane that output 0 meets
       const bool meets = first < depth.in && first + (depth.out - 1) * depth.stride >= 0;
       if (!meets && (sum.valid() || k + 1 < depth.kernel)) continue;  // padding alone
-      const ValueId y = add_image_conv(c_, met_by(planes, first + depth.before), window_.planes(), window_.plane_extents(), groups_,
+      const ValueId y = add_image_conv(c_, met_by(volume, first + depth.before), window_.planes(), window_.plane_extents(), groups_,
                                        {.name = k == 0 ? name_ : name_ + ":" + std::to_string(k), .values = weight_plane(weight_, k)},
                                        sum.valid() ? std::vector<float>() : bias_);
       sum = sum.valid() ? c_.add_binary(model::BinaryFunction::kAdd, y, sum) : y;
@@ -164,10 +164,10 @@ class VolumeConv {
     return sum;
   }
 
-  ValueId taps_as_channels(ValueId planes) {
+  ValueId taps_as_channels(ValueId volume) {
     const std::int64_t taps = window_.depth().kernel;
     std::vector<ValueId> parts;
-    for (std::int64_t k = 0; k < taps; ++k) parts.push_back(met_by(planes, k * window_.depth().dilation));
+    for (std::int64_t k = 0; k < taps; ++k) parts.push_back(met_by(volume, k * window_.depth().dilation));
     Shape shape = c_.shape(parts[0]);
     shape[1] *= taps;
     const ValueId all = c_.add(OpKind::kConcat, parts, shape, model::AxisAttributes{1});
@@ -178,31 +178,28 @@ class VolumeConv {
                           std::move(bias_));
   }
 
-  /// The planes with their padding, [N, D, C, H, W].
+  /// The volume with the padding of its depth.
   ValueId padded() {
     const VolumeAxis& depth = window_.depth();
-    const ValueId planes = c_.add_transpose(x_, kPlanes);
-    if (depth.before == 0 && depth.after == 0) return planes;
+    if (depth.before == 0 && depth.after == 0) return x_;
     model::PadAttributes pad;
-    pad.before[1] = depth.before;
-    pad.after[1] = depth.after;
-    Shape shape = c_.shape(planes);
-    shape[1] += depth.before + depth.after;
-    return c_.add(OpKind::kPad, {planes}, shape, pad);
+    pad.before[2] = depth.before;
+    pad.after[2] = depth.after;
+    Shape shape = in_;
+    shape[2] += depth.before + depth.after;
+    return c_.add(OpKind::kPad, {x_}, shape, pad);
   }
 
-  /// The images that a tap meets whose first is plane `first`.
-  ValueId met_by(ValueId planes, std::int64_t first) {
+  /// The planes of a volume that a tap meets whose first is plane `first`.
+  ValueId met_by(ValueId volume, std::int64_t first) {
     const VolumeAxis& depth = window_.depth();
-    Shape shape = c_.shape(planes);
-    if (shape[1] != depth.out || depth.stride != 1) {
-      model::SliceAttributes slice;
-      slice.start[1] = first;
-      slice.step[1] = depth.stride;
-      shape[1] = depth.out;
-      planes = c_.add(OpKind::kSlice, {planes}, shape, slice);
-    }
-    return c_.add_reshape(planes, Shape{shape[0] * shape[1], shape[2], shape[3], shape[4]});
+    Shape shape = c_.shape(volume);
+    if (shape[2] == depth.out && depth.stride == 1) return as_planes(c_, volume);
+    model::SliceAttributes slice;
+    slice.start[2] = first;
+    slice.step[2] = depth.stride;
+    shape[2] = depth.out;
+    return as_planes(c_, c_.add(OpKind::kSlice, {volume}, shape, slice));
   }
 
   NodeContext& c_;

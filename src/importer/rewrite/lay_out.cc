@@ -3,6 +3,7 @@
 // transposes cancel by never coming into being.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "sluice/operators/generic.h"
@@ -94,9 +95,21 @@ class Layout {
         const Shape& out = draft_.value(node->output).shape;
         const bool reshaped =
             node->op == OpKind::kReshape && wants_last_[node->output.index()] && in.rank() > 2 && in[0] == out[0] && in[1] == out[1];
-        if (in.rank() > 2 && (image || passed || reshaped)) wants_last_[input.index()] = true;
+        if (in.rank() > 2 && (image || passed || reshaped || feeds_planes(*node))) wants_last_[input.index()] = true;
+        if (node->op == OpKind::kReshape && wants_last_[node->output.index()] && is_planes_of(out, in)) planes_.insert(input);
       }
     }
+  }
+
+  /// Is it [N * D, C, H, W] of [N, D, C, H, W]?
+  static bool is_planes_of(const Shape& planes, const Shape& turned) {
+    return planes.rank() == 4 && turned.rank() == 5 && turned[1] > 1 && planes[0] == turned[0] * turned[1] && planes[1] == turned[2] &&
+           planes[2] == turned[3];
+  }
+  /// Does it turn a volume, for it to become planes (lower_volume.cc)? These are best if the volume has its channels last.
+  bool feeds_planes(const DraftNode& node) const {
+    return node.op == OpKind::kTranspose && planes_.contains(node.output) &&
+           equal(std::get<model::TransposeAttributes>(node.attributes).perm, Perm{0, 2, 1, 3, 4, 5, 6, 7}, 5);
   }
 
   /// Which values are read by dense layers only, perhaps through functions of one value: the order of their features is free.
@@ -397,6 +410,7 @@ class Layout {
 
   /// One input, attributes that count axes.
   void place_axes(DraftNode node) {
+    if (rank(node.output) == 5 && wants_last(node.output)) node.inputs[0] = require(node.inputs[0], channels_last(5));
     const Perm order = layout(node.inputs[0]);
     out(node).layout = order;
     permute_axes(node, order);
@@ -430,6 +444,7 @@ class Layout {
   Draft& draft_;
   std::vector<bool> wants_last_;
   std::vector<bool> features_only_;
+  std::set<ValueId> planes_;  // turned volumes that become planes
   std::map<std::pair<ValueId, Perm>, ValueId> copies_;
 };
 
