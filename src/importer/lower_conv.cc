@@ -112,6 +112,22 @@ ValueId add_mean_over_run(NodeContext& c, ValueId x, int first, int end) {
 
 namespace {
 
+/// Is it an image of one column, as lines in images are, with a kernel along it? Kernels take neighbours of a row at once.
+bool is_column(const Spatial& s) noexcept {
+  return !s.one_dimensional && s.in[1] == 1 && s.kernel[1] == 1 && s.before[1] == 0 && s.after[1] == 0 && s.kernel[0] > 1 && s.in[0] > 1;
+}
+
+/// The column as a row.
+ValueId add_column_conv(NodeContext& c, ValueId x, Spatial s, std::int64_t extent, std::int64_t groups, PanelValues panels,
+                        std::vector<float> bias) {
+  const Shape in = c.shape(x), w = panels.values.shape;
+  panels.values = reshaped_or_copied(panels.values, Shape{w[0], w[1], 1, w[2]});
+  for (auto* of_axis : {&s.in, &s.kernel, &s.stride, &s.dilation, &s.before, &s.after}) std::swap((*of_axis)[0], (*of_axis)[1]);
+  const ValueId row = c.add_reshape(x, Shape{in[0], in[1], 1, in[2]});
+  const ValueId y = add_image_conv(c, row, s, {1, extent}, groups, std::move(panels), std::move(bias));
+  return c.add_reshape(y, Shape{in[0], w[0], extent, 1});
+}
+
 ValueId add_conv(NodeContext& c, ValueId x, PanelValues panels, std::vector<float> bias) {
   const Shape in = c.shape(x), w = panels.values.shape;
   const std::int64_t kernel[] = {w[2], w[3]};
@@ -121,6 +137,7 @@ ValueId add_conv(NodeContext& c, ValueId x, PanelValues panels, std::vector<floa
     c.malformed("a weight of shape " + w.to_string() + " does not fit " + std::to_string(in[1]) + " channels in " + std::to_string(groups) +
                 " groups");
   const auto out = windowed_extents(c, s, false);
+  if (is_column(s)) return add_column_conv(c, x, s, out[0], groups, std::move(panels), std::move(bias));
   const ValueId y = add_image_conv(c, as_image(c, x), s, out, groups, std::move(panels), std::move(bias));
   return as_line(c, y, s.one_dimensional);
 }
