@@ -40,7 +40,7 @@ TEST_CASE("transposes") {
       check_transpose(Shape{2, 3, 5, size}, {0, 3, 1, 2}, dtype);
       check_transpose(Shape{2, size, 3, 4}, {0, 2, 3, 1}, dtype);
       for (const std::int64_t far : {2048, 4096}) check_transpose(Shape{far, size + 8}, {1, 0}, dtype);  // rows of few sets of a cache
-      check_transpose(Shape{3, 2, size}, {0, 2, 1}, dtype);  // a channel shuffle of two groups
+      check_transpose(Shape{3, 2, size}, {0, 2, 1}, dtype);                                              // a channel shuffle of two groups
       check_transpose(Shape{3, size, 3}, {0, 2, 1}, dtype);
       check_transpose(Shape{2, 7, 3, size}, {0, 2, 1, 3}, dtype);
       check_transpose(Shape{2, 3, size, 2, 3}, {3, 1, 4, 0, 2}, dtype);
