@@ -114,6 +114,7 @@ struct Draft {
   std::set<std::string> value_inputs;   // graph inputs whose values decide shapes: what a refusal asked for
   std::map<std::string, Shape> bounds;  // of values whose extents are known at run only, as the user states them
   bool in_body = false;                 // a subgraph: its inputs and outputs stay in ONNX's order of axes
+  bool exact = false;                   // sums keep the order that ONNX's operators state
   bool fails_at_run = false;            // a branch: what can be seen to fail is left to the run that takes it, to plain operators
   std::set<std::string> used_bounds;    // of those, the ones that meant something
   std::set<std::string> wanted_bounds;  // such values without a bound: what a refusal asked for

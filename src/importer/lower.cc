@@ -16,7 +16,9 @@ namespace {
 class Walk final : public BodyLowering {
  public:
   Walk(const OnnxGraph& onnx, const ConvertOptions& options, Draft& draft, std::vector<Problem>& problems)
-      : onnx_(onnx), options_(options), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {}
+      : onnx_(onnx), options_(options), dims_(options.dims), bound_(options.values), draft_(draft), problems_(problems) {
+    draft_.exact = options.exact;
+  }
 
   void run() {
     draft_.name = std::string(onnx_.name);

@@ -28,6 +28,15 @@ PanelValues read_weight(const NodeContext& c) {
   return panels_of(c, c.require_constant(1, "the weight"), c.draft().value(c.input(1)).name, c.input_shape(0).rank());
 }
 
+void attach(NodeContext& c, PanelValues panels, std::vector<float> bias) {
+  DraftNode& node = c.last_node();
+  node.panels = std::move(panels);
+  node.epilogue.has_bias = !bias.empty();
+  node.bias = std::move(bias);
+}
+
+}  // namespace
+
 std::vector<float> read_bias(const NodeContext& c, std::int64_t channels) {
   if (!c.has_input(2)) return {};
   const Constant& bias = c.require_constant(2, "the bias");
@@ -42,30 +51,44 @@ std::int64_t read_groups(const NodeContext& c, std::int64_t channels) {
   return groups;
 }
 
-void attach(NodeContext& c, PanelValues panels, std::vector<float> bias) {
-  DraftNode& node = c.last_node();
-  node.panels = std::move(panels);
-  node.epilogue.has_bias = !bias.empty();
-  node.bias = std::move(bias);
+ValueId add_image_conv(NodeContext& c, ValueId image, const Spatial& s, const std::array<std::int64_t, 2>& out, std::int64_t groups,
+                       PanelValues panels, std::vector<float> bias) {
+  const Shape in = c.shape(image);
+  const std::int64_t outputs = panels.values.shape[0];
+  const ValueId y = c.add(OpKind::kConv, {image}, Shape{in[0], outputs, out[0], out[1]},
+                          model::ConvAttributes{make_window(s, out), groups, in[1], outputs});
+  attach(c, std::move(panels), std::move(bias));
+  return y;
 }
+
+ValueId add_image_pool(NodeContext& c, ValueId image, const Spatial& s, const std::array<std::int64_t, 2>& out, PoolKind kind,
+                       bool counts_padding) {
+  const Shape in = c.shape(image);
+  return c.add(OpKind::kPool, {image}, Shape{in[0], in[1], out[0], out[1]},
+               model::PoolAttributes{kind, make_window(s, out), counts_padding});
+}
+
+namespace {
 
 void lower_pool(NodeContext& c, PoolKind kind) {
   const ValueId x = c.float_input(0);
   if (c.wants_output(1)) c.refuse("the second output, Indices, is used; only the pooled values are supported");
   if (c.integer("storage_order", 0) != 0) c.refuse("storage_order 1");
+  if (c.shape(x).rank() == 5) return c.set_output(0, add_volume_pool(c, x, kind));
   Spatial s = read_spatial(c, c.shape(x), {});
   const auto out = windowed_extents(c, s, c.integer("ceil_mode", 0) != 0);
-  const Shape shape = c.shape(x);
-  const ValueId image = as_image(c, x);
-  const model::PoolAttributes attributes{kind, make_window(s, out), c.integer("count_include_pad", 0) != 0};
-  const ValueId y = c.add(OpKind::kPool, {image}, Shape{shape[0], shape[1], out[0], out[1]}, attributes);
+  const ValueId y = add_image_pool(c, as_image(c, x), s, out, kind, c.integer("count_include_pad", 0) != 0);
   c.set_output(0, as_line(c, y, s.one_dimensional));
 }
 
 ValueId add_global_pool(NodeContext& c, ValueId x, PoolKind kind) {
   const Shape shape = c.shape(x);
+  if (shape.rank() == 5) {
+    const ValueId flat = c.add_reshape(x, Shape{shape[0], shape[1], shape[2] * shape[3], shape[4]});
+    return c.add_reshape(add_global_pool(c, flat, kind), Shape{shape[0], shape[1], 1, 1, 1});
+  }
   if (shape.rank() != 3 && shape.rank() != 4)
-    c.refuse("input of shape " + shape.to_string() + "; supported are [N, C, L] and [N, C, H, W]");
+    c.refuse("input of shape " + shape.to_string() + "; supported are [N, C, L], [N, C, H, W] and [N, C, D, H, W]");
   const ValueId image = as_image(c, x);
   const Shape in = c.shape(image);
   const model::Window window{.in_h = in[2], .in_w = in[3], .kernel_h = in[2], .kernel_w = in[3]};
@@ -89,6 +112,22 @@ ValueId add_mean_over_run(NodeContext& c, ValueId x, int first, int end) {
 
 namespace {
 
+/// Is it an image of one column, as lines in images are, with a kernel along it? Kernels take neighbours of a row at once.
+bool is_column(const Spatial& s) noexcept {
+  return !s.one_dimensional && s.in[1] == 1 && s.kernel[1] == 1 && s.before[1] == 0 && s.after[1] == 0 && s.kernel[0] > 1 && s.in[0] > 1;
+}
+
+/// The column as a row.
+ValueId add_column_conv(NodeContext& c, ValueId x, Spatial s, std::int64_t extent, std::int64_t groups, PanelValues panels,
+                        std::vector<float> bias) {
+  const Shape in = c.shape(x), w = panels.values.shape;
+  panels.values = reshaped_or_copied(panels.values, Shape{w[0], w[1], 1, w[2]});
+  for (auto* of_axis : {&s.in, &s.kernel, &s.stride, &s.dilation, &s.before, &s.after}) std::swap((*of_axis)[0], (*of_axis)[1]);
+  const ValueId row = c.add_reshape(x, Shape{in[0], in[1], 1, in[2]});
+  const ValueId y = add_image_conv(c, row, s, {1, extent}, groups, std::move(panels), std::move(bias));
+  return c.add_reshape(y, Shape{in[0], w[0], extent, 1});
+}
+
 ValueId add_conv(NodeContext& c, ValueId x, PanelValues panels, std::vector<float> bias) {
   const Shape in = c.shape(x), w = panels.values.shape;
   const std::int64_t kernel[] = {w[2], w[3]};
@@ -98,10 +137,8 @@ ValueId add_conv(NodeContext& c, ValueId x, PanelValues panels, std::vector<floa
     c.malformed("a weight of shape " + w.to_string() + " does not fit " + std::to_string(in[1]) + " channels in " + std::to_string(groups) +
                 " groups");
   const auto out = windowed_extents(c, s, false);
-  const model::ConvAttributes attributes{make_window(s, out), groups, in[1], w[0]};
-  const ValueId image = as_image(c, x);
-  const ValueId y = c.add(OpKind::kConv, {image}, Shape{in[0], w[0], out[0], out[1]}, attributes);
-  attach(c, std::move(panels), std::move(bias));
+  if (is_column(s)) return add_column_conv(c, x, s, out[0], groups, std::move(panels), std::move(bias));
+  const ValueId y = add_image_conv(c, as_image(c, x), s, out, groups, std::move(panels), std::move(bias));
   return as_line(c, y, s.one_dimensional);
 }
 
@@ -113,6 +150,7 @@ ValueId add_conv(NodeContext& c, ValueId x, const Constant& weight, const std::s
 
 void lower_conv(NodeContext& c) {
   const ValueId x = c.float_input(0);
+  if (c.shape(x).rank() == 5) return lower_volume_conv(c);
   PanelValues panels = read_weight(c);
   std::vector<float> bias = read_bias(c, panels.values.shape[0]);
   c.set_output(0, add_conv(c, x, std::move(panels), std::move(bias)));
@@ -198,7 +236,8 @@ void lower_reduce_mean(NodeContext& c) {
   for (int a = first; a <= last; ++a)
     if (!reduced[static_cast<std::size_t>(a)] && shape[a] != 1) c.refuse("the reduced axes must be neighbours");
   ValueId y = x;
-  if (first == 2 && last == 3 && shape.rank() == 4) {
+  const bool volume = shape.rank() == 5 && last == 4 && !c.draft().exact;
+  if (first == 2 && (volume || (last == 3 && shape.rank() == 4))) {
     y = add_global_pool(c, x, PoolKind::kAverage);
   } else if (last >= 0) {
     y = add_mean_over_run(c, x, first, last + 1);

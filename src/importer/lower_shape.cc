@@ -307,6 +307,8 @@ void lower_expand(NodeContext& c) {
     Shape grown = c.shape(y);
     if (grown[axis] == out[axis]) continue;
     if (out[axis] > 256) c.refuse("a run-time tensor expanded more than 256 times along an axis");
+    // Single elements, indices mostly: the plain operator fills runs of them.
+    if (axis + 1 == out.rank() && out[axis] > 4 && !is_float(c.run_time_type(x))) c.refuse("indices expanded along their last axis");
     grown[axis] = out[axis];
     y = c.add(OpKind::kConcat, std::vector<ValueId>(static_cast<std::size_t>(out[axis]), y), grown, model::AxisAttributes{axis});
     c.last_node().axis = axis;

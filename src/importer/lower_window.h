@@ -20,6 +20,19 @@ std::array<std::int64_t, 2> windowed_extents(const NodeContext& c, Spatial& s, b
 
 model::Window make_window(const Spatial& s, const std::array<std::int64_t, 2>& out);
 
+/// A convolution of an image [N, C, H, W] by a weight of rank 4, and its bias, which may be empty.
+ValueId add_image_conv(NodeContext& c, ValueId image, const Spatial& s, const std::array<std::int64_t, 2>& out, std::int64_t groups,
+                       PanelValues panels, std::vector<float> bias);
+ValueId add_image_pool(NodeContext& c, ValueId image, const Spatial& s, const std::array<std::int64_t, 2>& out, model::PoolKind kind,
+                       bool counts_padding);
+/// The bias as input 2, or none; and the groups. Malformed ones are refused.
+std::vector<float> read_bias(const NodeContext& c, std::int64_t channels);
+std::int64_t read_groups(const NodeContext& c, std::int64_t channels);
+
+/// Of inputs [N, C, D, H, W] (lower_volume.cc). They refuse what the plain operators are to take.
+void lower_volume_conv(NodeContext& c);
+ValueId add_volume_pool(NodeContext& c, ValueId x, model::PoolKind kind);
+
 /// x as [N, C, H, W]: a rank 3 tensor gets H = 1.
 ValueId as_image(NodeContext& c, ValueId x);
 /// The other way round for a result, when `one_dimensional`.

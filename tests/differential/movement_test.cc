@@ -39,7 +39,8 @@ TEST_CASE("transposes") {
       check_transpose(Shape{size, 21}, {1, 0}, dtype);
       check_transpose(Shape{2, 3, 5, size}, {0, 3, 1, 2}, dtype);
       check_transpose(Shape{2, size, 3, 4}, {0, 2, 3, 1}, dtype);
-      check_transpose(Shape{3, 2, size}, {0, 2, 1}, dtype);  // a channel shuffle of two groups
+      for (const std::int64_t far : {2048, 4096}) check_transpose(Shape{far, size + 8}, {1, 0}, dtype);  // rows of few sets of a cache
+      check_transpose(Shape{3, 2, size}, {0, 2, 1}, dtype);                                              // a channel shuffle of two groups
       check_transpose(Shape{3, size, 3}, {0, 2, 1}, dtype);
       check_transpose(Shape{2, 7, 3, size}, {0, 2, 1, 3}, dtype);
       check_transpose(Shape{2, 3, size, 2, 3}, {3, 1, 4, 0, 2}, dtype);
@@ -84,6 +85,15 @@ TEST_CASE("padding in each mode, also by less than nothing") {
         check_kernel(plain_problem(OpKind::kPad, all, {Shape{1, 4, 5, size}}, Shape{1, 7, 7, size + 4}, {}, dtype), kernel_id::kPad);
         const model::PadAttributes crop{.mode = mode, .value = -2, .before = {0, -1, 2, 0}, .after = {1, 0, -3, 0}};
         check_kernel(plain_problem(OpKind::kPad, crop, {Shape{1, 4, 5, size}}, Shape{2, 3, 4, size}, {}, dtype), kernel_id::kPad);
+      }
+  // Much more padding than there is to pad, on both sides.
+  for (const PadMode mode : {PadMode::kConstant, PadMode::kEdge})
+    for (std::int64_t size = 1; size <= 10; ++size)
+      for (const std::int64_t around : {7, 16, 75, 131}) {
+        const model::PadAttributes most{.mode = mode, .value = 1, .before = {0, around, 0}, .after = {0, around - 3, 0}};
+        check_kernel(plain_problem(OpKind::kPad, most, {Shape{2, size, 5}}, Shape{2, 2 * around - 3 + size, 5}), kernel_id::kPad);
+        const model::PadAttributes last{.mode = mode, .value = 1, .before = {around}, .after = {around}};
+        check_kernel(plain_problem(OpKind::kPad, last, {Shape{size}}, Shape{2 * around + size}), kernel_id::kPad);
       }
   // A mirror that is folded more often than there are pieces.
   check_kernel(

@@ -153,6 +153,10 @@ TEST_CASE("convolutions: known and unknown extents, the same bits") {
   conv({1, 8, 9, 9}, {8, 1, 3, 3}, {number("group", 8), ints("strides", {2, 2}), ints("pads", {0, 1, 1, 0})}, true);
   conv({1, 6, 9, 9}, {4, 3, 3, 2}, {number("group", 2), ints("dilations", {2, 3})}, true);
   conv({1, 4, 21}, {5, 4, 4}, {ints("strides", {3})}, true);
+  conv({2, 4, 21, 1}, {18, 4, 4, 1}, {ints("strides", {3, 1}), ints("pads", {2, 0, 1, 0})}, true);  // a column
+  conv({2, 4, 5, 6, 7}, {18, 4, 1, 3, 2}, {ints("pads", {0, 1, 0, 0, 1, 1})}, true);                // of volumes: planes
+  conv({2, 4, 5, 6, 7}, {5, 4, 3, 1, 1}, {ints("strides", {2, 1, 1}), ints("pads", {1, 0, 0, 0, 0, 0})}, true);
+  conv({1, 4, 5, 6, 7}, {5, 4, 3, 3, 3}, {ints("pads", {1, 1, 1, 1, 1, 1})}, true);
   const auto transposed = [](const Ints& x, const Ints& w, const std::vector<std::string>& attributes) {
     check_same_bits({"ConvTranspose", x, with({{"w", w}}), {"w"}, attributes});
     check_same_bits({"ConvTranspose with bias", x, with({{"w", w}, {"b", {w[1]}}}), {"w", "b"}, attributes});
@@ -170,6 +174,8 @@ TEST_CASE("pools: known and unknown extents, the same bits") {
     with_ceil.push_back(number("ceil_mode", 1));
     check_same_bits({name, {1, 5, 10, 9}, with({}), {}, with_ceil});
     check_same_bits({name, {2, 3, 17}, with({}), {}, {ints("kernel_shape", {5}), ints("strides", {3})}});
+    check_same_bits({name, {2, 3, 4, 7, 9}, with({}), {}, {ints("kernel_shape", {2, 3, 2}), ints("strides", {1, 2, 2})}});
+    check_same_bits({name, {2, 3, 4, 7, 9}, with({}), {}, {ints("kernel_shape", {1, 3, 2}), ints("pads", {0, 1, 0, 0, 1, 1})}});
   }
   check_same_bits({"AveragePool of padding too",
                    {1, 5, 9, 8},

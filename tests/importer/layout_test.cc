@@ -48,6 +48,21 @@ TEST_CASE("global pools flatten without a move") {
   CHECK(result.draft.nodes[2].panels->k_inner_stride == 0);
 }
 
+TEST_CASE("greatest and least values are found in whatever order the axes lie") {
+  const auto axes_of = [](const std::vector<std::string>& attributes, const Shape& extents) {
+    OnnxBuilder b(13);
+    b.input("x", {2, 3, 4, 5}).weight("w", {8, 3, 3, 3}).node("Conv", {"x", "w"}, {"c"}, {kSame});
+    const Lowered result = rewritten(b.node("ReduceMax", {"c"}, {"r"}, attributes).node("Relu", {"r"}, {"y"}).output("y"));
+    CHECK(operators_of(result.draft) == "conv plain unary");
+    CHECK(physical_shape(result.draft, result.draft.nodes[1].output) == extents);
+    const auto& arguments = std::get<model::PlainAttributes>(result.draft.nodes[1].attributes).arguments;
+    return Ints(arguments.begin() + 1, arguments.begin() + 1 + arguments[0]);
+  };
+  CHECK(axes_of({attribute("axes", Ints{2, 3})}, Shape{2, 1, 1, 8}) == Ints{1, 2});
+  CHECK(axes_of({attribute("axes", Ints{1}), attribute("keepdims", std::int64_t{0})}, Shape{2, 4, 5}) == Ints{3});
+  CHECK(axes_of({attribute("axes", Ints{-1}), attribute("keepdims", std::int64_t{0})}, Shape{2, 4, 8}) == Ints{2});
+}
+
 TEST_CASE("transposes round NHWC models cancel") {
   OnnxBuilder b;
   b.input("x", {1, 8, 6, 3}).weight("w", {4, 3, 3, 3});

@@ -54,8 +54,32 @@ TEST_CASE("transposed convolutions: output_padding, output_shape, groups") {
 TEST_CASE("convolutions of other ranks are refused, or left to the long tail") {
   for (const char* op : {"Conv", "ConvTranspose"}) {
     CHECK(conv({2, 3}, {3, 3}, {}, op).problems.size() == 1);
-    CHECK(operators_of(conv({1, 3, 4, 4, 4}, {3, 3, 2, 2, 2}, {}, op).draft) == "plain");
+    CHECK(operators_of(conv({1, 3, 4, 4, 4, 4}, {3, 3, 2, 2, 2, 2}, {}, op).draft) == "plain");
   }
+  CHECK(operators_of(conv({1, 3, 4, 4, 4}, {3, 3, 2, 2, 2}, {}, "ConvTranspose").draft) == "plain");
+}
+
+TEST_CASE("a convolution of one column is that of a row") {
+  const auto column = conv({1, 3, 20, 1}, {4, 3, 5, 1}, {attribute("pads", Ints{1, 0, 2, 0}), attribute("strides", Ints{2, 1})});
+  REQUIRE(operators_of(column.draft) == "reshape conv reshape");
+  const auto& window = std::get<model::ConvAttributes>(column.draft.nodes[1].attributes).window;
+  CHECK((window.kernel_h == 1 && window.kernel_w == 5 && window.stride_w == 2 && window.pad_left == 1 && window.pad_right == 2));
+  CHECK(column.draft.value(column.draft.outputs[0].value).shape == Shape{1, 4, 10, 1});
+  CHECK(operators_of(conv({1, 3, 20, 1}, {4, 3, 1, 1}, {}).draft) == "conv");
+}
+
+TEST_CASE("convolutions of volumes: columns for a kernel along the depth, planes for others, a sum of them for all three axes") {
+  const auto operators = [](const Ints& w, const std::vector<std::string>& attributes) {
+    const Lowered result = conv({1, 3, 4, 5, 6}, w, attributes);
+    return operators_of(result.draft) + " " + result.draft.value(result.draft.outputs[0].value).shape.to_string();
+  };
+  CHECK(operators({2, 3, 1, 1, 1}, {}) == "reshape conv reshape 1x2x4x5x6");
+  CHECK(operators({2, 3, 3, 1, 1}, {attribute("pads", Ints{1, 0, 0, 1, 0, 0})}) == "reshape conv reshape 1x2x4x5x6");
+  CHECK(operators({2, 3, 1, 3, 3}, {}) == "transpose reshape conv reshape transpose 1x2x4x3x4");
+  // Of few channels the taps of the depth are channels.
+  CHECK(operators({2, 3, 2, 3, 3}, {}) == "slice transpose reshape slice transpose reshape concat conv reshape transpose 1x2x3x3x4");
+  const Lowered many = conv({1, 40, 4, 5, 6}, {2, 40, 2, 3, 3}, {});
+  CHECK(operators_of(many.draft) == "slice transpose reshape conv slice transpose reshape conv binary reshape transpose");
 }
 
 TEST_CASE("pools: ceil_mode keeps a window only if it begins on the image or its leading padding") {

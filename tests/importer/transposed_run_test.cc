@@ -85,6 +85,10 @@ TEST_CASE("the last layers of detectors and of enlargers are taken by phases, th
   CHECK(check({16, 3, 4, 2, 1, 1, 0, 5, 8}));
   CHECK(check({8, 1, 8, 4, 2, 2, 0, 1, 30, true}));
   CHECK_FALSE(check({8, 32, 2, 2, 0, 0, 0, 4, 4}));
+  for (std::int64_t size = 3; size <= 10; ++size)
+    CHECK(check({size, 17, 3, 1, size % 3, (size + 1) % 3, 0, size, 11 - size / 2}));  // turned round
+  CHECK(check({5, 12, 4, 1, 1, 2, 0, 1, 9, true}));
+  CHECK_FALSE(check({8, 16, 4, 1, 0, 0, 0, 1, 1}));
   CHECK_FALSE(check({8, 1, 3, 2, 1, 1, 0, 4, 4}));  // 7 outputs are not as many of each phase
 }
 

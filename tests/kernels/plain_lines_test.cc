@@ -86,6 +86,52 @@ TEST_CASE("the k best come in order, NaN last, of equals the first") {
       }
 }
 
+TEST_CASE("scattered elements meet their places one after the other, rows of one index at once") {
+  for (const std::int64_t size : kSizes)
+    for (const int axis : {0, 1})
+      for (const std::int64_t reduction : {0, 1, 2, 3, 4})
+        for (const bool rows : {false, true}) {
+          Values y = random_values(DType::kF32, Shape{9, size}, 7);
+          const Values updates = random_values(DType::kF32, Shape{7, size}, 8);
+          Values places = random_values(DType::kI64, Shape{7, size}, 9);
+          for (std::int64_t i = 0; i < 7 * size; ++i)
+            set_integer({DType::kI64, places.shape, places.bytes.data()}, i, (rows ? i / size * 5 : i * 5) % (axis == 0 ? 9 : size));
+          const Values got = run_plain("ScatterElements", {y, places, updates}, {{axis}, {reduction}});
+          auto* const to = reinterpret_cast<float*>(y.bytes.data());
+          for (std::int64_t i = 0; i < 7 * size; ++i) {
+            const std::int64_t place = places.at<std::int64_t>(i);
+            float& at = to[axis == 0 ? place * size + i % size : i / size * size + place];
+            const float u = updates.at<float>(i);
+            at = reduction == 0   ? u
+                 : reduction == 1 ? at + u
+                 : reduction == 2 ? at * u
+                 : reduction == 3 ? std::max(at, u)
+                                  : std::min(at, u);
+          }
+          INFO(size << " along " << axis << " by " << reduction);
+          CHECK(got.bytes == y.bytes);
+        }
+}
+
+TEST_CASE("bicubic samples stay beside the border up to half a pixel outside") {
+  for (const float x : {-0.75f, -0.5f, -0.25f, 0.0f, 0.4f, 3.2f, 3.5f, 3.75f}) {
+    Values image{DType::kF32, Shape{1, 1, 1, 4}, {}}, grid{DType::kF32, Shape{1, 1, 1, 2}, {}};
+    const float values[] = {1, -2, 5, 3}, place[] = {(2 * x + 1) / 4 - 1, 0};
+    image.bytes.assign(reinterpret_cast<const std::byte*>(values), reinterpret_cast<const std::byte*>(values + 4));
+    grid.bytes.assign(reinterpret_cast<const std::byte*>(place), reinterpret_cast<const std::byte*>(place + 2));
+    const Values got = run_plain("GridSample", {image, grid}, {{0}, {4}, {1}});
+    const double at = x < -0.5f ? 0.0 : x > 3.5f ? 3.0 : static_cast<double>(x), floor = std::floor(at);
+    double wanted = 0;
+    for (int k = -1; k <= 2; ++k) {
+      const double d = std::fabs(at - floor - k), a = -0.75;
+      const double weight = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+      wanted += weight * static_cast<double>(values[std::clamp(static_cast<int>(floor) + k, 0, 3)]);
+    }
+    INFO(x);
+    CHECK(got.at<float>(0) == Approx(wanted).margin(1e-5));
+  }
+}
+
 TEST_CASE("comparisons and choices broadcast") {
   for (const std::int64_t size : kSizes)
     for (const DType dtype : kTypes)

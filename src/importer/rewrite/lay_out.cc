@@ -3,6 +3,7 @@
 // transposes cancel by never coming into being.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "sluice/operators/generic.h"
@@ -71,6 +72,14 @@ class Layout {
            });
   }
 
+  /// Is it a plain operator that gives the greatest or least values along stated axes? Their order means nothing to it.
+  bool finds_extremes(const DraftNode& node) const {
+    if (node.op != OpKind::kPlain || node.inputs.size() != 1 || draft_.value(node.inputs[0]).bounded != 0) return false;
+    const auto& attributes = std::get<model::PlainAttributes>(node.attributes);
+    const auto* plain = operators::find_plain(attributes.op);
+    return plain != nullptr && (plain->name == "ReduceMax" || plain->name == "ReduceMin") && attributes.arguments[0] > 0;
+  }
+
   bool works_on_images(const DraftNode& node) const { return rank(node.inputs[0]) > rule_of(node.op).image_above; }
 
   bool wants_last(ValueId value) const { return value.index() < wants_last_.size() && wants_last_[value.index()]; }
@@ -86,9 +95,21 @@ class Layout {
         const Shape& out = draft_.value(node->output).shape;
         const bool reshaped =
             node->op == OpKind::kReshape && wants_last_[node->output.index()] && in.rank() > 2 && in[0] == out[0] && in[1] == out[1];
-        if (in.rank() > 2 && (image || passed || reshaped)) wants_last_[input.index()] = true;
+        if (in.rank() > 2 && (image || passed || reshaped || feeds_planes(*node))) wants_last_[input.index()] = true;
+        if (node->op == OpKind::kReshape && wants_last_[node->output.index()] && is_planes_of(out, in)) planes_.insert(input);
       }
     }
+  }
+
+  /// Is it [N * D, C, H, W] of [N, D, C, H, W]?
+  static bool is_planes_of(const Shape& planes, const Shape& turned) {
+    return planes.rank() == 4 && turned.rank() == 5 && turned[1] > 1 && planes[0] == turned[0] * turned[1] && planes[1] == turned[2] &&
+           planes[2] == turned[3];
+  }
+  /// Does it turn a volume, for it to become planes (lower_volume.cc)? These are best if the volume has its channels last.
+  bool feeds_planes(const DraftNode& node) const {
+    return node.op == OpKind::kTranspose && planes_.contains(node.output) &&
+           equal(std::get<model::TransposeAttributes>(node.attributes).perm, Perm{0, 2, 1, 3, 4, 5, 6, 7}, 5);
   }
 
   /// Which values are read by dense layers only, perhaps through functions of one value: the order of their features is free.
@@ -181,6 +202,7 @@ class Layout {
 
   void place(DraftNode node) {
     if (by_places(node)) return place_several(std::move(node));
+    if (finds_extremes(node)) return place_extremes(std::move(node));
     if (works_on_images(node)) return place_image(std::move(node));
     (this->*rule_of(node.op).place)(std::move(node));
   }
@@ -359,8 +381,36 @@ class Layout {
     push(std::move(node));
   }
 
+  /// Arguments: the number of axes, the axes, one value that says whether they are kept as 1. The order of the others is free and stays.
+  void place_extremes(DraftNode node) {
+    const Value in = draft_.value(node.inputs[0]);
+    auto& arguments = std::get<model::PlainAttributes>(node.attributes).arguments;
+    const int rank = in.shape.rank();
+    const auto axes = static_cast<std::size_t>(arguments[0]);
+    std::array<bool, Shape::kMaxRank> folded{};
+    for (std::size_t i = 1; i <= axes; ++i) {
+      const std::int64_t axis = arguments[i] + (arguments[i] < 0 ? rank : 0);
+      folded[static_cast<std::size_t>(axis)] = true;
+      arguments[i] = position_of(in.layout, static_cast<int>(axis));
+    }
+    Perm order = in.layout;
+    if (arguments[axes + 2] == 0) {
+      order = kIdentityPerm;
+      std::size_t to = 0;
+      for (int place = 0; place < rank; ++place) {
+        const auto axis = static_cast<std::size_t>(in.layout[static_cast<std::size_t>(place)]);
+        if (folded[axis]) continue;
+        const auto before = std::count(folded.begin(), folded.begin() + static_cast<std::ptrdiff_t>(axis), true);
+        order[to++] = static_cast<std::int8_t>(static_cast<std::ptrdiff_t>(axis) - before);
+      }
+    }
+    out(node).layout = order;
+    push(std::move(node));
+  }
+
   /// One input, attributes that count axes.
   void place_axes(DraftNode node) {
+    if (rank(node.output) == 5 && wants_last(node.output)) node.inputs[0] = require(node.inputs[0], channels_last(5));
     const Perm order = layout(node.inputs[0]);
     out(node).layout = order;
     permute_axes(node, order);
@@ -394,6 +444,7 @@ class Layout {
   Draft& draft_;
   std::vector<bool> wants_last_;
   std::vector<bool> features_only_;
+  std::set<ValueId> planes_;  // turned volumes that become planes
   std::map<std::pair<ValueId, Perm>, ValueId> copies_;
 };
 

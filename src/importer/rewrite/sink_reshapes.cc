@@ -21,6 +21,8 @@ class Sink {
         add_reshape(std::move(node));
       else if (passes(node) || joins_dense(node))
         hoist(std::move(node));
+      else if (works_on_planes(node))
+        hoist_to_planes(std::move(node));
       else
         push(std::move(node));
     }
@@ -140,6 +142,45 @@ class Sink {
     node.output = inner;
     push(std::move(node));
     push(std::move(reshape));
+  }
+
+  /// The planes [N * D, C, H, W] that a volume [N, C, D, H, W] was made of by a Reshape and a Transpose (lower_volume.cc); else invalid.
+  ValueId planes_of(ValueId volume) const {
+    const std::size_t maker = maker_[volume.index()];
+    if (maker == Uses::kNone || draft_.nodes[maker].op != OpKind::kTranspose || draft_.value(volume).shape.rank() != 5) return {};
+    const DraftNode& turn = draft_.nodes[maker];
+    const auto& perm = std::get<model::TransposeAttributes>(turn.attributes).perm;
+    const DraftNode* reshape = reshape_before(turn.inputs[0]);
+    if (reshape == nullptr || !equal(perm, Perm{0, 2, 1, 3, 4, 5, 6, 7}, 5)) return {};
+    const Shape &planes = draft_.value(reshape->inputs[0]).shape, &to = draft_.value(volume).shape;
+    const bool same = planes.rank() == 4 && planes[0] == to[0] * to[2] && planes[1] == to[1] && planes[2] == to[3];
+    return same ? reshape->inputs[0] : ValueId();
+  }
+
+  /// May the node work on planes, so that the convolution that made them takes it?
+  bool works_on_planes(const DraftNode& node) const {
+    const bool one = node.op == OpKind::kUnary || node.op == OpKind::kAffine;
+    if (!one && (node.op != OpKind::kBinary || node.inputs.size() != 2)) return false;
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return planes_of(input).valid() && draft_.value(input).shape == draft_.value(node.inputs[0]).shape;
+    });
+  }
+
+  void hoist_to_planes(DraftNode node) {
+    const Shape volume = draft_.value(node.output).shape;
+    for (ValueId& input : node.inputs) input = planes_of(input);
+    const Shape planes = draft_.value(node.inputs[0]).shape;
+    const std::string name = node.name;
+    const ValueId result = node.output, inner = add_value(draft_.value(result).name + ":planes", planes);
+    node.output = inner;
+    push(std::move(node));
+    DraftNode turn;
+    turn.name = name + ":volume";
+    turn.op = OpKind::kTranspose;
+    turn.attributes = model::TransposeAttributes{Perm{0, 2, 1, 3, 4, 5, 6, 7}};
+    turn.inputs = {add_reshaped(name + ":reshape", inner, Shape{volume[0], volume[2], volume[1], volume[3], volume[4]})};
+    turn.output = result;
+    push(std::move(turn));
   }
 
   Draft& draft_;

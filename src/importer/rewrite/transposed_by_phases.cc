@@ -6,6 +6,9 @@
 // every phase as a channel, [phase of rows][phase of columns][output], and depth to space puts them where they belong. It gains where
 // outputs are few: panels of 16 outputs are filled by phases that would else lie empty.
 //
+// With a stride of 1 there is one phase and nothing to move: the convolution with the kernel turned round, which has faster kernels, Winograd
+// among them, where outputs are more than a few and the input is no smaller than the kernel.
+//
 // Two prices. Taps that a phase does not have are zeros: where an input is infinite or no number, outputs up to one place farther become
 // NaN (docs/limits.md). And the move goes over the whole result, which no bands of rows take: results are small ones only, so that the
 // smallest budgets stay.
@@ -46,7 +49,10 @@ std::int64_t panels(std::int64_t outputs) noexcept { return ceil_div(outputs, st
 /// Are panels of phases at most 3/5 of the products? Above that the move would take what is gained.
 bool gains(const PhaseAxis& rows, const PhaseAxis& columns, std::int64_t outputs) noexcept {
   const std::int64_t phases = rows.stride * columns.stride;
-  return phases > 1 && 5 * rows.taps() * columns.taps() * panels(outputs * phases) <= 3 * rows.kernel * columns.kernel * panels(outputs);
+  // Few outputs have a kernel of their own; of an input smaller than the kernel most taps would meet padding.
+  constexpr std::int64_t kFewOutputs = 10;
+  if (phases == 1) return outputs > kFewOutputs && rows.in >= rows.kernel && columns.in >= columns.kernel;
+  return 5 * rows.taps() * columns.taps() * panels(outputs * phases) <= 3 * rows.kernel * columns.kernel * panels(outputs);
 }
 
 /// [C, O, h, w] of the transposed convolution to [phases * O, C, taps of rows, taps of columns].
@@ -90,7 +96,8 @@ class ByPhases {
     // Where no two taps meet, a kernel puts the phases beside each other itself.
     if (rows.kernel == rows.stride && columns.kernel == columns.stride && rows.pad == 0 && columns.pad == 0) return false;
     if (!rows.fits() || !columns.fits() || !gains(rows, columns, outputs)) return false;
-    if (draft_.value(node.output).shape.element_count() * static_cast<std::int64_t>(sizeof(float)) > kMostResultBytes) return false;
+    const std::int64_t result_bytes = draft_.value(node.output).shape.element_count() * static_cast<std::int64_t>(sizeof(float));
+    if (phases > 1 && result_bytes > kMostResultBytes) return false;
     if (weights.elements() > kMaxFoldedElements || phases * rows.taps() * columns.taps() * outputs * conv.in_channels > kMaxFoldedElements)
       return false;
 
@@ -114,7 +121,10 @@ class ByPhases {
                    .pad_left = columns.pad_before(),
                    .pad_bottom = rows.pad_after(),
                    .pad_right = columns.pad_after()};
-    move_to_space(node, rows, columns);
+    if (phases > 1)
+      move_to_space(node, rows, columns);
+    else
+      draft_.nodes.push_back(std::move(node));
     return true;
   }
 

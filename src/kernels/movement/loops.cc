@@ -76,16 +76,19 @@ HWY_INLINE T* elements(std::byte* to) {
 
 /// Where vectors have two blocks, a tile is two square ones side by side: rows i and i + kLanes share a vector, and every store is whole.
 inline constexpr int kWideBlocks = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 ? 2 : 1;
+/// The same for whole cache lines, which are then written once.
+inline constexpr int kLineBlocks = HWY_TARGET == HWY_AVX3 ? 4 : 1;
 template <class T, int kBlocks>
 using Wide = hn::FixedTag<T, 16 / sizeof(T) * kBlocks>;
 
 template <class T, int kBlocks>
 HWY_INLINE hn::Vec<Wide<T, kBlocks> > load_rows(const std::byte* from, std::int64_t from_step) {
-  const auto first = hn::LoadU(Block<T>(), elements<T>(from));
   if constexpr (kBlocks == 1) {
-    return first;
+    return hn::LoadU(Block<T>(), elements<T>(from));
   } else {
-    return hn::Combine(Wide<T, kBlocks>(), hn::LoadU(Block<T>(), elements<T>(from + kLanes<T> * from_step)), first);
+    constexpr int kHalf = kBlocks / 2;
+    const auto upper = load_rows<T, kHalf>(from + kHalf * kLanes<T> * from_step, from_step);
+    return hn::Combine(Wide<T, kBlocks>(), upper, load_rows<T, kHalf>(from, from_step));
   }
 }
 
@@ -127,10 +130,17 @@ HWY_INLINE void turn_columns(const Turn& t, std::int64_t q, std::int64_t begin, 
   }
 }
 
-/// Rows and columns of a strip, tile by tile, whole lines of the source at once: for rows so far apart that
-/// they share few sets of the first cache, which would lose a line between two visits.
+/// Rows and columns of a strip, tile by tile, whole lines of the source at once, and of the target where a vector is one: for rows so far
+/// apart that they share few sets of the first cache, which would lose a line between two visits.
 template <class T>
 HWY_INLINE void turn_lines(const Turn& t, Interval<std::int64_t> rows, Interval<std::int64_t> columns) {
+  constexpr std::int64_t kLine = kLanes<T> * kLineBlocks;
+  for (; kLineBlocks > 1 && rows.begin + kLine <= rows.end; rows.begin += kLine)
+    for (std::int64_t q = columns.begin; q < columns.end; q += kLanes<T>) {
+      q = std::min(q, t.q - kLanes<T>);
+      const std::byte* const from = t.from + rows.begin * t.from_step + q * kSize<T>;
+      turn_tile<T, kLineBlocks>(from, t.from_step, t.to + q * t.to_step + rows.begin * kSize<T>, t.to_step);
+    }
   for (std::int64_t p = rows.begin; p < rows.end; p += kLanes<T>) {
     p = std::min(p, rows.end - kLanes<T>);
     for (std::int64_t q = columns.begin; q < columns.end; q += kLanes<T>) {
@@ -145,7 +155,7 @@ template <class T>
 HWY_INLINE void turn_tiles(const Turn& t) {
   constexpr std::int64_t kStrip = 64 / kSize<T>;
   constexpr std::int64_t kSetsApart = 2048;
-  const bool same_sets = t.from_step % kSetsApart == 0;
+  const bool same_sets = t.from_step % kSetsApart == 0 || (kLineBlocks > 1 && t.to_step % kSetsApart == 0);
   for (std::int64_t begin = 0; begin < t.p;) {
     const std::int64_t end = t.p - begin < kStrip + kLanes<T> ? t.p : begin + kStrip;  // no rest of fewer rows than a tile has
     for (std::int64_t q = 0; same_sets && q < t.q; q += kStrip) turn_lines<T>(t, {begin, end}, {q, std::min(q + kStrip, t.q)});

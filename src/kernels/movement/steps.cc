@@ -107,7 +107,10 @@ bool add_padded_axes(const KernelCall& call, int first, const Steps& from, const
   for (int axis = first; axis < out.rank(); ++axis) {
     const std::int64_t before = a.before[at(axis)], extent = in[axis];
     copy.add(out[axis], from[at(axis)], to[at(axis)]);
-    const auto place = [&](std::int64_t i) { return reference::pad_source(a.mode, i - before, extent); };
+    // Beside constants places go on, so that those before and behind the tensor differ (Pieces::find).
+    const auto place = [&](std::int64_t i) {
+      return a.mode == PadMode::kConstant ? i - before : reference::pad_source(a.mode, i - before, extent);
+    };
     if (!pieces[at(axis - first)].find(out[axis], extent, place)) return false;
   }
   return true;

@@ -69,7 +69,9 @@ double place_along(const GridForm& form, double x, std::int64_t extent) noexcept
   if (!(at > -1e9 && at < 1e9)) at = at > 0 ? 1e9 : -1e9;
   const double half = form.align ? 0 : 0.5;
   if (form.nearest) at = std::nearbyint(at);
-  if (form.padding == kBorder && (at < 0 || at > last)) at = std::clamp(at, 0.0, last);
+  // Where the image ends is half a pixel behind its last place, which cubic weights see.
+  const double edge = form.cubic ? half : 0;
+  if (form.padding == kBorder && (at < -edge || at > last + edge)) at = std::clamp(at, 0.0, last);
   if (form.padding == kReflection && (at < -half || at > last + half)) at = reflected(at, -half, last + half);
   return at;
 }

@@ -48,12 +48,13 @@ PlainRefusal scatter_elements(const PlainNode& node, const PlainTensor& out, std
     const auto scatter = [&](const auto* indices) {
       walk_lines(node.in(1).shape, std::array<Extents, 1>{strides},
                  [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
-                   for (std::int64_t k = 0; k < count; ++k) {
+                   for (std::int64_t k = 0, run = 1; k < count; k += run, run = 1) {
+                     // Indices of whole rows, as graphs have them, are one value again and again.
+                     while (steps[0] == 1 && k + run < count && indices[i + k + run] == indices[i + k]) ++run;
                      std::int64_t place = indices[i + k];
                      const bool inside = resolve_place(place, out.shape[axis]);
                      all_inside = all_inside && inside;
-                     if (!inside) continue;
-                     put(updates + i + k, 1, out.dtype, reduction, out.as<T>() + at[0] + k * steps[0] + place * stride);
+                     if (inside) put(updates + i + k, run, out.dtype, reduction, out.as<T>() + at[0] + k * steps[0] + place * stride);
                    }
                  });
     };
