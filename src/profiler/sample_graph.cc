@@ -236,6 +236,10 @@ class Builder {
         add(OpKind::kTranspose, {tensor(shape)}, {1, m.channels, m.rows, m.columns}, turned);
         turned.perm = {0, 2, 1, 3, 4, 5, 6, 7};
         add(OpKind::kTranspose, {tensor(shape)}, {1, m.columns, m.rows, m.channels}, turned);
+        // Channels of two groups that take turns, as ShuffleNets mix them.
+        const std::int64_t half = (m.channels + 1) / 2;
+        turned.perm = {0, 1, 2, 4, 3, 5, 6, 7};
+        add(OpKind::kTranspose, {tensor({1, m.rows, m.columns, 2, half})}, {1, m.rows, m.columns, half, 2}, turned);
       }
     }
   }

@@ -80,6 +80,13 @@ struct Asked {
   }
 };
 
+/// A dense layer of no more rows than a tile holds reads each weight once, and mostly waits for them: other work than that of many rows,
+/// whose rates say nothing of it. The tile is that of AVX-512, the largest.
+std::uint16_t variant_of_rows(const StepShape& shape) noexcept {
+  constexpr std::uint32_t kTileRows = 14;
+  return shape.rows <= kTileRows && shape.rows * shape.columns <= kTileRows ? 1 : 0;
+}
+
 /// Kernels that multiply by panels, and attention.
 void add_products(const Asked& asked, StepWork& work) noexcept {
   if (asked.node.op == OpKind::kConv || asked.node.op == OpKind::kConvTranspose) {
@@ -88,6 +95,7 @@ void add_products(const Asked& asked, StepWork& work) noexcept {
   } else if (asked.node.op == OpKind::kDense) {
     if (const auto* dense = asked.as<operators::DenseParameters>()) work.shape.depth = narrow(dense->in_features);
     if (const auto* dense = asked.as<operators::IntegerDenseParameters>()) work.shape.depth = narrow(dense->in_features);
+    work.variant = variant_of_rows(work.shape);
   } else if (asked.node.op == OpKind::kRecurrent) {
     if (const auto* layer = asked.as<operators::RecurrentParameters>()) {
       work.shape.depth = narrow(layer->hidden);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "src/profiler/step_call.h"
 #include "src/profiler/stopwatch.h"
@@ -62,10 +63,10 @@ class StepTimer::TurnRun {
       steps_[i].call.lie_at({sides[i % 2], sides[(i + 1) % 2], workspace, workspace + most.workspace});
       steps_[i].written = i > 0 && writes_for(steps_[i - 1].call, steps_[i].call);
     }
-    weights_.end = std::clamp(turn.run_bytes - std::min(arena, turn.run_bytes), most_weights, kRingBytes);
     for (std::size_t i = 0; i < states_.size(); ++i) states_[i] = static_cast<std::uint32_t>(i * 0x9e3779b9u + 1);
-    arena_bytes_ = arena;
-    between_bytes_ = std::min<std::uint64_t>((arena + weights_.end) / kStepsOfNet, kMostBetween);
+    arena_bytes_ = touched_arena() + most.workspace + most.derived;
+    weights_.end = std::clamp(turn.run_bytes - std::min(arena_bytes_, turn.run_bytes), most_weights, kRingBytes);
+    between_bytes_ = std::min<std::uint64_t>((arena_bytes_ + weights_.end) / kStepsOfNet, kMostBetween);
     return {};
   }
 
@@ -79,7 +80,7 @@ class StepTimer::TurnRun {
       const Clock::time_point chunk = Clock::now();
       std::size_t in_chunk = 0;
       do {
-        for (Step& step : steps_) step.chunk.push_back(run(step));
+        for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].chunk.push_back(run(i));
         ++in_chunk;
       } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
       passes += in_chunk;
@@ -105,7 +106,8 @@ class StepTimer::TurnRun {
   }
 
  private:
-  static constexpr std::size_t kLanes = 16;         // floats of a cache line
+  static constexpr std::size_t kLanes = 16;  // floats of a cache line
+  static constexpr std::uint64_t kLine = 64;
   static constexpr std::uint64_t kStepsOfNet = 64;  // some
   static constexpr std::uint64_t kMostBetween = 1 << 20;
 
@@ -131,6 +133,45 @@ class StepTimer::TurnRun {
       return sum / static_cast<double>(seconds.size());
     }
   };
+
+  /// The bytes of both sides of the arena that some step reads or writes.
+  std::uint64_t touched_arena() const {
+    std::array<std::uint64_t, 2> most{};
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const Call::Rooms rooms = steps_[i].call.rooms();
+      most[i % 2] = std::max(most[i % 2], rooms.inputs);
+      most[(i + 1) % 2] = std::max(most[(i + 1) % 2], rooms.outputs);
+    }
+    return most[0] + most[1];
+  }
+
+  /// Where the weights will lie that come behind those at `weights_.at`, which step `i` is to read: what a plan tells its step (bind.cc).
+  /// A kernel fetches the first of them while it ends. (Without it, layers of a few rows took up to half as long again as in nets.)
+  std::span<const std::byte> next_weights(std::size_t i) const {
+    constexpr std::uint64_t kWorthFetching = 32 << 10;
+    if (weights_.end == 0) return {};  // no step has any
+    std::uint64_t at = weights_.at;
+    const auto pass = [&](std::uint64_t bytes) {
+      if (at + bytes > weights_.end) at = 0;
+      at += bytes;
+    };
+    for (std::size_t j = i; j <= i + steps_.size(); ++j) {
+      const Step& step = steps_[j % steps_.size()];
+      const Call& call = step.call;
+      if (j > i && reads_between(step)) at = (at + between_bytes_) % weights_.end / kLine * kLine;
+      if (j == i || call.weights.empty() || call.request.use != KernelUse::kRun || call.bytes_of_weight(0).count() < kWorthFetching) {
+        pass(call.ring_bytes());
+        if (j > i && call.request.use != KernelUse::kRun) return {};
+        continue;
+      }
+      if (at + call.ring_bytes() > weights_.end) at = 0;
+      return {timer_.ring_.data() + at, call.bytes_of_weight(0).count()};
+    }
+    return {};
+  }
+
+  /// Are weights read between the step before and it?
+  static bool reads_between(const Step& step) { return !step.written && step.call.weights.empty() && step.input_bytes > 0; }
 
   /// Of the median times of short steps, all together; of all, where none is short.
   double interrupted_share() const {
@@ -178,15 +219,15 @@ class StepTimer::TurnRun {
     if (step.call.weights.empty() && step.input_bytes > 0) read_ring(between_bytes_);
   }
 
-  double run(Step& step) {
+  double run(std::size_t i) {
+    Step& step = steps_[i];
     if (!step.written) write_inputs(step);
     const bool is_short = !step.chunk.empty() ? step.chunk.back() < kShort : !step.seconds.empty() && step.seconds.back() < kShort;
-    return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth);
+    return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth, next_weights(i));
   }
 
   /// Reads the weights that come next, `bytes` of them.
   void read_ring(std::uint64_t bytes) {
-    constexpr std::uint64_t kLine = 64;
     std::uint64_t sum = 0;
     for (std::uint64_t line = 0; line < bytes / kLine; ++line, weights_.at += kLine) {
       if (weights_.at + kLine > weights_.end) weights_.at = 0;
