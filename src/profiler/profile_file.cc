@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 5;  // 5: weights that caches have lost, and activations, are terms of a step's time
+constexpr int kVersion = 6;  // 6: depthwise layers have terms of their own
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
 struct Mistake {

@@ -65,6 +65,12 @@ TEST_CASE("an inference touches all weights, and the most that lives at once") {
   graph.weights.emplace_back();
   graph.weights.back().bytes = Bytes(1000);
   CHECK(run_bytes_of(graph) == 1000 + 4 * (20 + 40 + 5));
+  // Of a table that is nothing but looked up, the rows that are read.
+  graph.nodes.front().op = model::OpKind::kEmbedding;
+  graph.nodes.front().weights = {WeightId(0)};
+  CHECK(run_bytes_of(graph) == 4 * 20 + 4 * (20 + 40 + 5));
+  graph.nodes.back().weights = {WeightId(0)};
+  CHECK(run_bytes_of(graph) == 1000 + 4 * (20 + 40 + 5));
 }
 
 TEST_CASE("half-filled tiles are work of their own") {

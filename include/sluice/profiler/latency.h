@@ -69,6 +69,12 @@ inline double bytes_beyond(const StepWork& work) noexcept {
   return std::max(0.0, static_cast<double>(work.cost.input_bytes) + static_cast<double>(work.cost.output_bytes) - kOwnCache);
 }
 
+/// Bytes of one tensor that such a cache does not hold beside all else that a step uses.
+inline double bytes_crowded_out(std::uint64_t bytes) noexcept {
+  constexpr double kBeside = 256 << 10;
+  return std::max(0.0, static_cast<double>(bytes) - kBeside);
+}
+
 /// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, and in others;
 /// taps of a panel that is not whole; outputs of both; what each row begins and ends with.
 inline Terms depthwise_terms(const StepWork& work) noexcept {
@@ -91,6 +97,8 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
           rows,
           shape.epilogue == 2 ? outputs : 0,
           shape.epilogue == 3 ? outputs : 0,
+          bytes_crowded_out(work.cost.output_bytes),
+          bytes_crowded_out(work.cost.input_bytes),
           bytes_beyond(work)};
 }
 
@@ -101,6 +109,7 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
   const auto input = static_cast<double>(work.cost.input_bytes);
   const auto output = static_cast<double>(work.cost.output_bytes);
   const auto weights = static_cast<double>(work.cost.weight_bytes);
+  const double may_be_lost = weights > 0 ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
@@ -115,10 +124,12 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
           flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1),
           tiles,
           static_cast<double>(work.shape.rows),
-          weights * lost(work.run_bytes, kNearKeeps, kNearLost),
-          weights * lost(work.run_bytes, kFarKeeps, kFarLost),
+          may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
+          may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
           work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
+          bytes_crowded_out(work.cost.output_bytes),
+          bytes_crowded_out(work.cost.input_bytes),
           bytes_beyond(work)};
 }
 
