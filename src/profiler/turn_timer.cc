@@ -7,8 +7,9 @@
 // what a step finds in a cache is what it would find after another inference of so many bytes.
 //
 // What stops the processor for some microseconds a thousand times a second (a hypervisor, timers) is in the time of every net, but not in
-// the median of a short step. So what the passes of short steps take beyond their medians is shared among them, by their medians; of a long
-// step the mean counts. (By medians alone the steps of nets added up to 90 to 98 % of the nets' own times.)
+// the median of a short step: sums of medians were 90 to 98 % of nets' own medians. So what the median pass takes beyond the sum of its steps'
+// medians is shared among them: nothing of a short pass, which mostly meets none, as short nets do. (Means beyond medians, which a few long
+// stops and a first pass decide, made nets of short steps a fifth to a third too long.)
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -23,9 +24,8 @@ namespace {
 constexpr double kAnchorsApart = 0.05;  // seconds
 constexpr std::size_t kLeastPasses = 3;
 constexpr std::size_t kMostPasses = 81;
-constexpr double kShort = 50e-6;              // of these the clock on the wall: a step that was interrupted is no middle value
-constexpr double kInterruption = 200e-6;      // longer ones are somebody else's turn, which is not in the median time of a net either
-constexpr double kManyInterruptions = 12e-3;  // of all passes of a step: its own mean says how much they take
+constexpr double kShort = 50e-6;           // of these the clock on the wall: a step that was interrupted is no middle value
+constexpr double kMostInterrupted = 0.15;  // more is not what interrupts every net
 
 double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -80,7 +80,11 @@ class StepTimer::TurnRun {
       const Clock::time_point chunk = Clock::now();
       std::size_t in_chunk = 0;
       do {
-        for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].chunk.push_back(run(i));
+        passes_.push_back(0);
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+          steps_[i].chunk.push_back(run(i));
+          passes_.back() += steps_[i].chunk.back();
+        }
         ++in_chunk;
       } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
       passes += in_chunk;
@@ -99,7 +103,7 @@ class StepTimer::TurnRun {
       timed.steps.emplace_back();
       if (!fits) continue;
       const Step& step = steps_[next++];
-      const double middle = step.middle(), seconds = middle + (step.is_long() ? step.interrupted() : share * middle);
+      const double middle = step.middle(), seconds = (1 + share) * middle;
       timed.steps.back() = {step.call.extent, std::max(seconds, 1e-9), std::max(middle_of(step.anchors) * seconds / middle, 1e-9)};
     }
     return timed;
@@ -124,14 +128,6 @@ class StepTimer::TurnRun {
       chunk.clear();
     }
     double middle() const { return std::max(middle_of(seconds), 1e-9); }
-    bool is_long() const { return middle() * static_cast<double>(seconds.size()) >= kManyInterruptions; }
-    /// The mean of what a pass takes beyond the median.
-    double interrupted() const {
-      const double usual = middle();
-      double sum = 0;
-      for (const double each : seconds) sum += std::min(each - usual, kInterruption);
-      return sum / static_cast<double>(seconds.size());
-    }
   };
 
   /// The bytes of both sides of the arena that some step reads or writes.
@@ -170,22 +166,18 @@ class StepTimer::TurnRun {
     return {};
   }
 
+  /// A net comes back to a kernel after a few steps, and to the memory that it wrote: short steps are run once on other weights first. Not
+  /// pools, whose branches depend on values, which must be new.
+  static bool comes_back(const Step& step) { return step.call.request.node.op != model::OpKind::kPool; }
+
   /// Are weights read between the step before and it?
   static bool reads_between(const Step& step) { return !step.written && step.call.weights.empty() && step.input_bytes > 0; }
 
-  /// Of the median times of short steps, all together; of all, where none is short.
+  /// What the median pass takes beyond the medians of its steps, as a share of them.
   double interrupted_share() const {
-    double shorts = 0, beyond_shorts = 0, all = 0, beyond_all = 0;
-    for (const Step& step : steps_) {
-      all += step.middle();
-      beyond_all += step.interrupted();
-      if (step.is_long()) continue;
-      shorts += step.middle();
-      beyond_shorts += step.interrupted();
-    }
-    constexpr double kEnough = 0.1;  // of a turn's time
-    const bool by_shorts = shorts > kEnough * all;
-    return std::max(0.0, (by_shorts ? beyond_shorts : beyond_all) / std::max(by_shorts ? shorts : all, 1e-9));
+    double medians = 0;
+    for (const Step& step : steps_) medians += step.middle();
+    return steps_.empty() ? 0 : std::clamp(middle_of(passes_) / medians - 1, 0.0, kMostInterrupted);
   }
 
   /// Inputs that a step of a net would find written: all of them, of a band its share; transforms read weights alone.
@@ -223,6 +215,7 @@ class StepTimer::TurnRun {
     Step& step = steps_[i];
     if (!step.written) write_inputs(step);
     const bool is_short = !step.chunk.empty() ? step.chunk.back() < kShort : !step.seconds.empty() && step.seconds.back() < kShort;
+    if (is_short && comes_back(step)) timer_.run_once(step.call, weights_, Clocks::kWall);
     return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth, next_weights(i));
   }
 
@@ -249,6 +242,7 @@ class StepTimer::TurnRun {
   StepTimer& timer_;
   std::vector<bool> fits_;  // by step of the turn
   std::vector<Step> steps_;
+  std::vector<double> passes_;  // seconds of all steps
   RingPlace weights_;
   std::uint64_t arena_bytes_ = 0;
   std::uint64_t between_bytes_ = 0;

@@ -91,7 +91,7 @@ TEST_CASE("depthwise windows that tiles slide over are work of their own, and so
   StepWork work({1'000'000, 100, 100, 1000}, {.rows = 2, .columns = 3, .channels = 32, .taps = 9}, 0);
   const auto taps = [&] {
     const Terms terms = detail::terms_of(kernels::kernel_id::kConvDepthwise, work, {});
-    return std::array{terms[1], terms[2], terms[3]};
+    return std::array{terms[1], terms[4], terms[5]};
   };
   CHECK(taps() == std::array{2.0 * 3 * 2 * 9, 0.0, 0.0});
   work.shape.stride = 3;

@@ -76,30 +76,28 @@ inline double bytes_crowded_out(std::uint64_t bytes) noexcept {
 }
 
 /// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, and in others;
-/// taps of a panel that is not whole; outputs of both; what each row begins and ends with.
+/// taps of a panel that is not whole; outputs of both; what each row begins and ends with. Terms that say the same again are left out: few
+/// samples cannot tell them apart.
 inline Terms depthwise_terms(const StepWork& work) noexcept {
   const StepShape& shape = work.shape;
-  const double pixels = static_cast<double>(shape.rows) * shape.columns, rows = shape.rows, taps = shape.taps;
+  const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
   const double whole = std::floor(shape.channels / static_cast<double>(model::kPanelLanes));
   const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
   const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
-  const double outputs = pixels * shape.channels;
-  return {1.0,
-          slides ? pixels * whole * taps : 0,
-          slides ? 0 : pixels * whole * taps,
-          pixels * part * taps,
-          pixels * whole,
-          pixels * part,
-          rows * whole * std::sqrt(taps),
-          rows * (whole + part),
-          static_cast<double>(work.cost.input_bytes),
-          static_cast<double>(work.cost.output_bytes),
-          rows,
-          shape.epilogue == 2 ? outputs : 0,
-          shape.epilogue == 3 ? outputs : 0,
-          bytes_crowded_out(work.cost.output_bytes),
-          bytes_crowded_out(work.cost.input_bytes),
-          bytes_beyond(work)};
+  Terms terms{};
+  terms[0] = 1;
+  terms[1] = slides ? pixels * whole * taps : 0;
+  terms[2] = static_cast<double>(work.cost.input_bytes);
+  terms[3] = static_cast<double>(work.cost.output_bytes);
+  terms[4] = slides ? 0 : pixels * whole * taps;
+  terms[5] = pixels * part * taps;
+  terms[6] = pixels * whole;
+  terms[7] = pixels * part;
+  terms[8] = shape.rows * whole * std::sqrt(taps);
+  terms[11] = shape.epilogue == 2 ? outputs : 0;
+  terms[12] = shape.epilogue == 3 ? outputs : 0;
+  terms[kTerms - 1] = bytes_beyond(work);
+  return terms;
 }
 
 inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
@@ -114,15 +112,17 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
   const double full = fullness(pixels, tile.rows) * fullness(work.shape.channels, lanes);
+  // Kernels that work value by value have no tiles.
+  const bool tiled = weights > 0 || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
   const double tiles = std::ceil(pixels / tile.rows) * std::ceil(work.shape.channels / lanes);
   return {1.0,
           flops,
           input,
           output,
           weights,
-          flops * (1 / full - 1),
-          flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1),
-          tiles,
+          tiled ? flops * (1 / full - 1) : 0,
+          tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
+          tiled ? tiles : 0,
           static_cast<double>(work.shape.rows),
           may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
           may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
