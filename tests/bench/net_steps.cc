@@ -157,7 +157,7 @@ class Net {
   const profiler::DeviceProfile& profile_;
   profiler::StepTimer* timer_;  // null: nothing is timed, and the model may lack its weights
   std::unique_ptr<Session> session_;
-  PlannedBudget planned_;  // without a session
+  PlannedBudget planned_;                    // without a session
   std::vector<std::vector<double>> visits_;  // by step: median microseconds of each visit
   std::vector<double> wall_, cpu_, between_, anchors_;
 };
