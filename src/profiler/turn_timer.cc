@@ -25,7 +25,7 @@ constexpr double kAnchorsApart = 0.05;  // seconds
 constexpr std::size_t kLeastPasses = 3;
 constexpr std::size_t kMostPasses = 81;
 constexpr double kShort = 50e-6;           // of these the clock on the wall: a step that was interrupted is no middle value
-constexpr double kMostInterrupted = 0.15;  // more is not what interrupts every net
+constexpr double kMostInterrupted = 0.07;  // as nets have; more is somebody else's load while the profile is measured
 
 double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
