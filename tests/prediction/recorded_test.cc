@@ -14,10 +14,10 @@
 namespace sluice {
 namespace {
 
-// The machine was shared, and slower by 9 % during the profile than during the nets: what all nets have in common says nothing of the
-// predictor.
+// The machine was shared, and its speed differed by some 9 % between the profile and the nets: what all nets have in common says little of
+// the predictor.
 constexpr double kMostDrift = 0.12;
-constexpr double kLeastInside = 0.75;       // of the nets, in their 90 % intervals
+constexpr double kLeastInside = 0.75;      // of the nets, in their 90 % intervals
 constexpr double kMostMedianError = 0.05;  // 0.03 on the day of the recording, without the drift
 
 struct Recorded {
