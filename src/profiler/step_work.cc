@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sluice/kernels/kernel_ids.h"
 #include "sluice/operators/parameters/elementwise.h"
 #include "sluice/operators/parameters/integer.h"
 #include "sluice/operators/parameters/movement.h"
