@@ -31,7 +31,7 @@ class ErrorSum {
 
   /// The deviation of a run that takes `ms` in all: what is not computing is waiting for reads.
   double deviation(double ms) const {
-    constexpr double kTogether = 0.5;
+    constexpr double kTogether = 0.2;
     double variance = (1 - kTogether) * apart_;
     for (const auto& [kernel, sum] : together_) variance += kTogether * sum * sum;
     const double common = profile_.common_error * computing_;

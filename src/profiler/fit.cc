@@ -142,7 +142,8 @@ Choice choose_field(Field& field, bool runs_differ) {
       }
     return best;
   };
-  constexpr std::array kMuch = {1.0, 3.0}, kLittle = {kUsualNoise, 0.3};
+  constexpr std::array kMuch = {1.0, 3.0};
+  constexpr std::array kLittle = {0.3};
   const Choice much = best_of(kMuch), little = best_of(kLittle);
   return little.squares < kEarned * much.squares ? little : much;
 }
@@ -228,7 +229,7 @@ void fit(DeviceProfile& profile) {
 KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile) {
   Samples rows(static_cast<Eigen::Index>(samples.size()), kCount);
   for (std::size_t r = 0; r < samples.size(); ++r) {
-    const Terms terms = detail::terms_of(samples[r].work, tile);
+    const Terms terms = detail::terms_of(samples[r].kernel.kernel, samples[r].work, tile);
     rows.row(static_cast<Eigen::Index>(r)) = Eigen::Map<const Eigen::RowVectorXd>(terms.data(), kCount) / samples[r].seconds;
   }
   // Seconds, flops and bytes differ by nine powers of ten: each term is scaled to length 1. One that no sample has stays zero.

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 5;  // 5: weights that caches have lost, and activations, are terms of a step's time
+constexpr int kVersion = 6;  // 6: depthwise layers have terms of their own
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
 struct Mistake {
@@ -60,9 +60,9 @@ T integer(const Json& json) {
 }
 
 /// Writes as many digits as a measurement has, so that the file stays small.
-double rounded(double value) {
+double rounded(double value, int digits = 5) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
+  std::snprintf(text, sizeof text, "%.*g", digits, value);
   return std::strtod(text, nullptr);
 }
 template <class Numbers>
@@ -82,7 +82,7 @@ Json json_of(const DeviceProfile& profile, const UsedKernel& used) {
     const StepShape& shape = s.work.shape;
     samples.push_back(
         Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns, shape.channels,
-                     shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight), s.work.run_bytes, shape.epilogue}));
+                     shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight, 3), s.work.run_bytes, shape.epilogue}));
   }
   return {{"kernel", static_cast<int>(used.kernel)},
           {"use", static_cast<int>(used.use)},
@@ -214,7 +214,7 @@ Json json_of(const DeviceProfile& profile) {
                {"reads", Json::array()},
                {"kernels", Json::array()}};
   for (const ReadRate& read : profile.reads)
-    json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", read.bytes_per_second}});
+    json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", rounded(read.bytes_per_second)}});
   for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
   if (profile.copies_views) json["copies_views"] = true;
   if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;

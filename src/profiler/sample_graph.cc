@@ -61,7 +61,8 @@ class Builder {
     for (const std::int64_t positions : {16, 64, 197, 384})
       for (const std::int64_t heads : {4, 12}) attention(positions, heads, positions != 197);
     layers(draw_corpus());
-    for (const auto& [positions, heads, depth] : kAttentions) attention(positions, heads, true, depth);
+    for (const auto& [positions, heads, depth] : kAttentions)
+      for (const bool causal : {true, false}) attention(positions, heads, causal, depth);
     recurrent();
     stored_types();
     over_integers();
@@ -236,6 +237,10 @@ class Builder {
         add(OpKind::kTranspose, {tensor(shape)}, {1, m.channels, m.rows, m.columns}, turned);
         turned.perm = {0, 2, 1, 3, 4, 5, 6, 7};
         add(OpKind::kTranspose, {tensor(shape)}, {1, m.columns, m.rows, m.channels}, turned);
+        // Channels of two groups that take turns, as ShuffleNets mix them.
+        const std::int64_t half = (m.channels + 1) / 2;
+        turned.perm = {0, 1, 2, 4, 3, 5, 6, 7};
+        add(OpKind::kTranspose, {tensor({1, m.rows, m.columns, 2, half})}, {1, m.rows, m.columns, half, 2}, turned);
       }
     }
   }
@@ -396,12 +401,9 @@ model::Graph graph_of(const ShapeCorpus& corpus) { return Builder().build(corpus
 std::vector<const kernels::KernelDescriptor*> sampled_kernels(const model::Graph& graph, const model::Node& node) {
   std::vector<const kernels::KernelDescriptor*> sampled;
   if (node.subgraph_count > 0) return sampled;  // what its bodies take is theirs
-  bool preferred = true;
-  for (const kernels::KernelDescriptor* kernel : kernels::kernels_for(graph, node)) {
-    const bool reference = kernel->id >= kernels::kernel_id::kReferenceBase && kernel->id < kernels::kernel_id::kDenseTwoBits;
-    if ((preferred || !reference) && kernel->resolve != nullptr && kernel->cost != nullptr) sampled.push_back(kernel);
-    preferred = false;
-  }
+  // A plan takes the first kernel that supports the node (planner/order/select_kernels.h).
+  const auto kernels = kernels::kernels_for(graph, node);
+  if (!kernels.empty() && kernels.front()->resolve != nullptr && kernels.front()->cost != nullptr) sampled.push_back(kernels.front());
   return sampled;
 }
 

@@ -15,8 +15,7 @@ model::Graph sample_graph();
 /// The layers of a corpus alone, of floats and of bytes.
 model::Graph graph_of(const ShapeCorpus& corpus);
 
-/// The kernels on which a node of such a graph is measured: the preferred one, and all that another class or device may prefer, the
-/// readable references not among them.
+/// The kernel on which a node of such a graph is measured: the preferred one, which plans take. None of a node that runs subgraphs.
 std::vector<const kernels::KernelDescriptor*> sampled_kernels(const model::Graph& graph, const model::Node& node);
 
 }  // namespace sluice::profiler

@@ -150,7 +150,7 @@ class Corpus {
   }
 
   void transformer() {
-    static constexpr std::array<std::int64_t, 9> kPositions = {1, 16, 32, 49, 64, 128, 197, 256, 384};
+    static constexpr std::array<std::int64_t, 12> kPositions = {1, 4, 8, 12, 16, 32, 49, 64, 128, 197, 256, 384};
     static constexpr std::array<std::int64_t, 7> kWidths = {64, 128, 192, 256, 384, 512, 768};
     const std::int64_t positions = one_of(kPositions), width = one_of(kWidths);
     add(corpus_.dense, DenseShape{positions, width, width});

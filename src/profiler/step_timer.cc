@@ -190,13 +190,14 @@ void StepTimer::place_weights(Call& call, RingPlace& place) {
   }
 }
 
-double StepTimer::run_once(Call& call, RingPlace& weights, Clocks clocks) {
+double StepTimer::run_once(Call& call, RingPlace& weights, Clocks clocks, std::span<const std::byte> next) {
   place_weights(call, weights);
   const kernels::ResolvedCall& resolved = call.resolved;
   const kernels::KernelCall step{.parameter_data = resolved.parameters.data(),
                                  .inputs = call.inputs,
                                  .outputs = call.outputs,
                                  .weights = call.weights,
+                                 .next_weights = next,
                                  .derived = call.derived,
                                  .rows = call.extent.rows,
                                  .channels = call.extent.channels,

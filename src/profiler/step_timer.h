@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,7 +94,8 @@ class StepTimer {
   Status place(Call& call, Arena& arena);
   Status make_room(Arena& arena, std::uint64_t bytes);
   void place_weights(Call& call, RingPlace& place);
-  double run_once(Call& call, RingPlace& weights, Clocks clocks = Clocks::kBoth);
+  /// `next`: the weights that the step behind it will read, as a plan announces them.
+  double run_once(Call& call, RingPlace& weights, Clocks clocks = Clocks::kBoth, std::span<const std::byte> next = {});
 
   std::unique_ptr<ThreadPool> pool_;
   Arena ring_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sluice/kernels/kernel_ids.h"
 #include "sluice/operators/parameters/elementwise.h"
 #include "sluice/operators/parameters/integer.h"
 #include "sluice/operators/parameters/movement.h"
@@ -80,8 +81,19 @@ struct Asked {
   }
 };
 
+/// Layers of one row mostly wait for their weights, those of no more rows than a tile holds read each weight once: other work than that of
+/// many rows, whose rates say nothing of it. The tile is that of AVX-512, the largest.
+std::uint16_t variant_of_rows(KernelId kernel, const StepShape& shape) noexcept {
+  constexpr std::uint64_t kTileRows = 14;
+  const std::uint64_t rows = std::uint64_t{shape.rows} * shape.columns;
+  if (kernel == kernels::kernel_id::kConvPointwise) return rows == 1 ? 1 : 0;
+  if (kernel != kernels::kernel_id::kDense) return 0;
+  return rows == 1 ? 1 : rows <= kTileRows ? 2 : 0;
+}
+
 /// Kernels that multiply by panels, and attention.
 void add_products(const Asked& asked, StepWork& work) noexcept {
+  work.variant = variant_of_rows(asked.kernel.id, work.shape);
   if (asked.node.op == OpKind::kConv || asked.node.op == OpKind::kConvTranspose) {
     if (const auto* conv = asked.as<operators::ConvolutionParameters>()) add_convolution(*conv, work.shape);
     if (const auto* conv = asked.as<operators::IntegerConvolutionParameters>()) add_convolution(*conv, work.shape);
@@ -127,6 +139,26 @@ void add_elements(const Asked& asked, StepWork& work) noexcept {
   }
 }
 
+/// All weights, but of a table that is nothing but looked up in the rows that are read.
+std::uint64_t weight_bytes_of_run(const model::Graph& graph) {
+  std::vector<std::uint64_t> looked_up(graph.weights.size(), 0);
+  std::vector<bool> whole(graph.weights.size(), false);
+  for (const model::Tensor& tensor : graph.tensors)
+    if (tensor.weight.valid()) whole[tensor.weight.index()] = true;
+  for (const model::Node& node : graph.nodes)
+    for (const WeightId id : node.weights)
+      if (node.op == OpKind::kEmbedding)
+        looked_up[id.index()] += graph.tensor(node.outputs[0]).bytes().count();
+      else
+        whole[id.index()] = true;
+  std::uint64_t bytes = 0;
+  for (std::size_t w = 0; w < graph.weights.size(); ++w) {
+    const std::uint64_t all = graph.weights[w].bytes.count();
+    bytes += !whole[w] && looked_up[w] > 0 ? std::min(all, looked_up[w]) : all;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const model::Graph& graph, const model::Node& node,
@@ -145,8 +177,7 @@ StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const m
 }
 
 std::uint64_t run_bytes_of(const model::Graph& graph) {
-  std::uint64_t weights = 0;
-  for (const model::Weight& weight : graph.weights) weights += weight.bytes.count();
+  const std::uint64_t weights = weight_bytes_of_run(graph);
   constexpr std::size_t kNever = ~std::size_t{0};
   std::vector<std::size_t> last(graph.tensors.size(), kNever);  // node that reads or writes a tensor
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)

@@ -7,11 +7,13 @@
 // what a step finds in a cache is what it would find after another inference of so many bytes.
 //
 // What stops the processor for some microseconds a thousand times a second (a hypervisor, timers) is in the time of every net, but not in
-// the median of a short step. So what the passes of short steps take beyond their medians is shared among them, by their medians; of a long
-// step the mean counts. (By medians alone the steps of nets added up to 90 to 98 % of the nets' own times.)
+// the median of a short step: sums of medians were 90 to 98 % of nets' own medians. So what the median pass takes beyond the sum of its steps'
+// medians is shared among them: nothing of a short pass, which mostly meets none, as short nets do. (Means beyond medians, which a few long
+// stops and a first pass decide, made nets of short steps a fifth to a third too long.)
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "src/profiler/step_call.h"
 #include "src/profiler/stopwatch.h"
@@ -22,9 +24,8 @@ namespace {
 constexpr double kAnchorsApart = 0.05;  // seconds
 constexpr std::size_t kLeastPasses = 3;
 constexpr std::size_t kMostPasses = 81;
-constexpr double kShort = 50e-6;              // of these the clock on the wall: a step that was interrupted is no middle value
-constexpr double kInterruption = 200e-6;      // longer ones are somebody else's turn, which is not in the median time of a net either
-constexpr double kManyInterruptions = 12e-3;  // of all passes of a step: its own mean says how much they take
+constexpr double kShort = 50e-6;           // of these the clock on the wall: a step that was interrupted is no middle value
+constexpr double kMostInterrupted = 0.07;  // as nets have; more is somebody else's load while the profile is measured
 
 double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -62,10 +63,10 @@ class StepTimer::TurnRun {
       steps_[i].call.lie_at({sides[i % 2], sides[(i + 1) % 2], workspace, workspace + most.workspace});
       steps_[i].written = i > 0 && writes_for(steps_[i - 1].call, steps_[i].call);
     }
-    weights_.end = std::clamp(turn.run_bytes - std::min(arena, turn.run_bytes), most_weights, kRingBytes);
     for (std::size_t i = 0; i < states_.size(); ++i) states_[i] = static_cast<std::uint32_t>(i * 0x9e3779b9u + 1);
-    arena_bytes_ = arena;
-    between_bytes_ = std::min<std::uint64_t>((arena + weights_.end) / kStepsOfNet, kMostBetween);
+    arena_bytes_ = touched_arena() + most.workspace + most.derived;
+    weights_.end = std::clamp(turn.run_bytes - std::min(arena_bytes_, turn.run_bytes), most_weights, kRingBytes);
+    between_bytes_ = std::min<std::uint64_t>((arena_bytes_ + weights_.end) / kStepsOfNet, kMostBetween);
     return {};
   }
 
@@ -79,7 +80,11 @@ class StepTimer::TurnRun {
       const Clock::time_point chunk = Clock::now();
       std::size_t in_chunk = 0;
       do {
-        for (Step& step : steps_) step.chunk.push_back(run(step));
+        passes_.push_back(0);
+        for (std::size_t i = 0; i < steps_.size(); ++i) {
+          steps_[i].chunk.push_back(run(i));
+          passes_.back() += steps_[i].chunk.back();
+        }
         ++in_chunk;
       } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
       passes += in_chunk;
@@ -98,14 +103,15 @@ class StepTimer::TurnRun {
       timed.steps.emplace_back();
       if (!fits) continue;
       const Step& step = steps_[next++];
-      const double middle = step.middle(), seconds = middle + (step.is_long() ? step.interrupted() : share * middle);
+      const double middle = step.middle(), seconds = (1 + share) * middle;
       timed.steps.back() = {step.call.extent, std::max(seconds, 1e-9), std::max(middle_of(step.anchors) * seconds / middle, 1e-9)};
     }
     return timed;
   }
 
  private:
-  static constexpr std::size_t kLanes = 16;         // floats of a cache line
+  static constexpr std::size_t kLanes = 16;  // floats of a cache line
+  static constexpr std::uint64_t kLine = 64;
   static constexpr std::uint64_t kStepsOfNet = 64;  // some
   static constexpr std::uint64_t kMostBetween = 1 << 20;
 
@@ -122,29 +128,56 @@ class StepTimer::TurnRun {
       chunk.clear();
     }
     double middle() const { return std::max(middle_of(seconds), 1e-9); }
-    bool is_long() const { return middle() * static_cast<double>(seconds.size()) >= kManyInterruptions; }
-    /// The mean of what a pass takes beyond the median.
-    double interrupted() const {
-      const double usual = middle();
-      double sum = 0;
-      for (const double each : seconds) sum += std::min(each - usual, kInterruption);
-      return sum / static_cast<double>(seconds.size());
-    }
   };
 
-  /// Of the median times of short steps, all together; of all, where none is short.
-  double interrupted_share() const {
-    double shorts = 0, beyond_shorts = 0, all = 0, beyond_all = 0;
-    for (const Step& step : steps_) {
-      all += step.middle();
-      beyond_all += step.interrupted();
-      if (step.is_long()) continue;
-      shorts += step.middle();
-      beyond_shorts += step.interrupted();
+  /// The bytes of both sides of the arena that some step reads or writes.
+  std::uint64_t touched_arena() const {
+    std::array<std::uint64_t, 2> most{};
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const Call::Rooms rooms = steps_[i].call.rooms();
+      most[i % 2] = std::max(most[i % 2], rooms.inputs);
+      most[(i + 1) % 2] = std::max(most[(i + 1) % 2], rooms.outputs);
     }
-    constexpr double kEnough = 0.1;  // of a turn's time
-    const bool by_shorts = shorts > kEnough * all;
-    return std::max(0.0, (by_shorts ? beyond_shorts : beyond_all) / std::max(by_shorts ? shorts : all, 1e-9));
+    return most[0] + most[1];
+  }
+
+  /// Where the weights will lie that come behind those at `weights_.at`, which step `i` is to read: what a plan tells its step (bind.cc).
+  /// A kernel fetches the first of them while it ends. (Without it, layers of a few rows took up to half as long again as in nets.)
+  std::span<const std::byte> next_weights(std::size_t i) const {
+    constexpr std::uint64_t kWorthFetching = 32 << 10;
+    if (weights_.end == 0) return {};  // no step has any
+    std::uint64_t at = weights_.at;
+    const auto pass = [&](std::uint64_t bytes) {
+      if (at + bytes > weights_.end) at = 0;
+      at += bytes;
+    };
+    for (std::size_t j = i; j <= i + steps_.size(); ++j) {
+      const Step& step = steps_[j % steps_.size()];
+      const Call& call = step.call;
+      if (j > i && reads_between(step)) at = (at + between_bytes_) % weights_.end / kLine * kLine;
+      if (j == i || call.weights.empty() || call.request.use != KernelUse::kRun || call.bytes_of_weight(0).count() < kWorthFetching) {
+        pass(call.ring_bytes());
+        if (j > i && call.request.use != KernelUse::kRun) return {};
+        continue;
+      }
+      if (at + call.ring_bytes() > weights_.end) at = 0;
+      return {timer_.ring_.data() + at, call.bytes_of_weight(0).count()};
+    }
+    return {};
+  }
+
+  /// A net comes back to a kernel after a few steps, and to the memory that it wrote: short steps are run once on other weights first. Not
+  /// pools, whose branches depend on values, which must be new.
+  static bool comes_back(const Step& step) { return step.call.request.node.op != model::OpKind::kPool; }
+
+  /// Are weights read between the step before and it?
+  static bool reads_between(const Step& step) { return !step.written && step.call.weights.empty() && step.input_bytes > 0; }
+
+  /// What the median pass takes beyond the medians of its steps, as a share of them.
+  double interrupted_share() const {
+    double medians = 0;
+    for (const Step& step : steps_) medians += step.middle();
+    return steps_.empty() ? 0 : std::clamp(middle_of(passes_) / medians - 1, 0.0, kMostInterrupted);
   }
 
   /// Inputs that a step of a net would find written: all of them, of a band its share; transforms read weights alone.
@@ -178,15 +211,16 @@ class StepTimer::TurnRun {
     if (step.call.weights.empty() && step.input_bytes > 0) read_ring(between_bytes_);
   }
 
-  double run(Step& step) {
+  double run(std::size_t i) {
+    Step& step = steps_[i];
     if (!step.written) write_inputs(step);
     const bool is_short = !step.chunk.empty() ? step.chunk.back() < kShort : !step.seconds.empty() && step.seconds.back() < kShort;
-    return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth);
+    if (is_short && comes_back(step)) timer_.run_once(step.call, weights_, Clocks::kWall);
+    return timer_.run_once(step.call, weights_, is_short ? Clocks::kWall : Clocks::kBoth, next_weights(i));
   }
 
   /// Reads the weights that come next, `bytes` of them.
   void read_ring(std::uint64_t bytes) {
-    constexpr std::uint64_t kLine = 64;
     std::uint64_t sum = 0;
     for (std::uint64_t line = 0; line < bytes / kLine; ++line, weights_.at += kLine) {
       if (weights_.at + kLine > weights_.end) weights_.at = 0;
@@ -208,6 +242,7 @@ class StepTimer::TurnRun {
   StepTimer& timer_;
   std::vector<bool> fits_;  // by step of the turn
   std::vector<Step> steps_;
+  std::vector<double> passes_;  // seconds of all steps
   RingPlace weights_;
   std::uint64_t arena_bytes_ = 0;
   std::uint64_t between_bytes_ = 0;

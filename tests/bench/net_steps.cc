@@ -3,7 +3,7 @@
 // All weights resident, one thread, repeated runs. All nets are visited in turn, so many seconds each time, so many times: a shared machine
 // is slower for seconds. A line of comma-separated values for each step, and one of the whole net, whose kernel is "run", with what a run
 // takes beside its steps and the microseconds of an anchor of the profiler (src/profiler/step_timer.h). Times are the medians of each visit,
-// in anchors.
+// in anchors. With no visits nothing is timed, and models may lack their weights.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -70,21 +70,25 @@ std::string row_of(const model::Graph& graph, const plan::Step& step, const prof
 
 class Net {
  public:
-  Net(const char* path, const profiler::DeviceProfile& profile, profiler::StepTimer& timer)
+  Net(const char* path, const profiler::DeviceProfile& profile, profiler::StepTimer* timer)
       : name_(std::filesystem::path(path).stem().string()), model_(must(Model::open(path))), profile_(profile), timer_(timer) {
     SessionOptions options{.budget = kUnlimitedBytes, .threads = 1, .repeat = true, .time_steps = true};
     options.tuning.policy = planner::Policy::kResident;
     options.profile = profile_.kernels.empty() ? nullptr : &profile_;
-    session_ = must(Session::create(model_, options));
-    fill_inputs(*session_);
-    visits_.resize(session_->plan().steps.size());
+    if (timer == nullptr) {
+      planned_ = must(plan_session(*model_, options));
+    } else {
+      session_ = must(Session::create(model_, options));
+      fill_inputs(*session_);
+    }
+    visits_.resize(plan().steps.size());
   }
 
   /// Runs for so many seconds: one more visit.
   void visit(double seconds) {
     std::vector<std::vector<double>> steps(visits_.size());
     std::vector<double> wall, cpu, between;
-    const double before = timer_.time_anchor();
+    const double before = timer_->time_anchor();
     for (int i = 0; i < 2; ++i) run(*session_);
     const auto start = std::chrono::steady_clock::now();
     const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -98,7 +102,7 @@ class Net {
         between.back() -= steps[s].back();
       }
     }
-    anchors_.push_back(0.5e6 * (before + timer_.time_anchor()));
+    anchors_.push_back(0.5e6 * (before + timer_->time_anchor()));
     wall_.push_back(middle(wall));
     cpu_.push_back(middle(cpu));
     between_.push_back(middle(between));
@@ -106,6 +110,8 @@ class Net {
   }
 
  private:
+  const plan::Plan& plan() const { return session_ != nullptr ? session_->plan() : planned_.plan; }
+
   static void run(Session& session) {
     if (!session.run()) std::exit(1);
   }
@@ -117,7 +123,7 @@ class Net {
 
  public:
   void print() const {
-    const plan::Plan& plan = session_->plan();
+    const plan::Plan& plan = this->plan();
     const model::Graph& graph = model_->graph();
     const planner::Costs costs = must(engine::costs_of(graph, plan, engine::schedule_of(plan), profile_));
     const std::uint64_t run_bytes = profiler::run_bytes_of(graph);
@@ -149,8 +155,9 @@ class Net {
   std::string name_;
   std::shared_ptr<const Model> model_;
   const profiler::DeviceProfile& profile_;
-  profiler::StepTimer& timer_;
+  profiler::StepTimer* timer_;  // null: nothing is timed, and the model may lack its weights
   std::unique_ptr<Session> session_;
+  PlannedBudget planned_;                    // without a session
   std::vector<std::vector<double>> visits_;  // by step: median microseconds of each visit
   std::vector<double> wall_, cpu_, between_, anchors_;
 };
@@ -166,8 +173,9 @@ int measure(int argc, char** argv) {
       "net,step,anchors,predicted_us,op,kernel,derived,variant,flops,input,output,weights,rows,columns,channels,depth,taps,stride,"
       "run_bytes,activation,residual,inputs,in_channels,in_h,in_w,groups,pad\n");
   std::vector<std::unique_ptr<Net>> nets;
-  for (int i = 4; i < argc; ++i) nets.push_back(std::make_unique<Net>(argv[i], profile, timer));
-  for (long visit = 0; visit < std::strtol(argv[3], nullptr, 10); ++visit)
+  const long visits = std::strtol(argv[3], nullptr, 10);
+  for (int i = 4; i < argc; ++i) nets.push_back(std::make_unique<Net>(argv[i], profile, visits > 0 ? &timer : nullptr));
+  for (long visit = 0; visit < visits; ++visit)
     for (const auto& net : nets) net->visit(std::strtod(argv[2], nullptr));
   for (const auto& net : nets) net->print();
   return 0;

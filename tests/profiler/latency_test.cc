@@ -154,7 +154,7 @@ TEST_CASE("no rate could be changed for a better fit") {
       // How fast the squared errors fall with this rate, in units of the lengths of term and errors.
       double slope = 0, length = 0, errors = 0;
       for (const KernelSample& sample : profile.samples) {
-        const double row = detail::terms_of(sample.work, tile)[term] / sample.seconds;
+        const double row = detail::terms_of(sample.kernel.kernel, sample.work, tile)[term] / sample.seconds;
         const double error = 1 - detail::fitted_seconds(rates, sample.work, tile) / sample.seconds;
         slope += row * error;
         length += row * row;

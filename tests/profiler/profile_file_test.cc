@@ -62,7 +62,7 @@ TEST_CASE("a profile without times is completed by a device, whose console may s
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":5", "\"version\":4"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":6", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

@@ -1,6 +1,7 @@
 #include "sluice/profiler/step_work.h"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -64,6 +65,12 @@ TEST_CASE("an inference touches all weights, and the most that lives at once") {
   graph.weights.emplace_back();
   graph.weights.back().bytes = Bytes(1000);
   CHECK(run_bytes_of(graph) == 1000 + 4 * (20 + 40 + 5));
+  // Of a table that is nothing but looked up, the rows that are read.
+  graph.nodes.front().op = model::OpKind::kEmbedding;
+  graph.nodes.front().weights = {WeightId(0)};
+  CHECK(run_bytes_of(graph) == 4 * 20 + 4 * (20 + 40 + 5));
+  graph.nodes.back().weights = {WeightId(0)};
+  CHECK(run_bytes_of(graph) == 1000 + 4 * (20 + 40 + 5));
 }
 
 TEST_CASE("half-filled tiles are work of their own") {
@@ -71,20 +78,35 @@ TEST_CASE("half-filled tiles are work of their own") {
   StepWork odd = full;
   odd.shape.columns = 15;
   const detail::TileExtent tile = detail::tile_of("avx512");
-  CHECK(detail::terms_of(full, tile)[5] == 0);
+  CHECK(detail::terms_of(kernels::kernel_id::kConvDirect, full, tile)[5] == 0);
   odd.shape.rows = 1;
-  CHECK(detail::terms_of(odd, tile)[5] == Approx(1'000'000 * (28.0 / 15 - 1)));
+  CHECK(detail::terms_of(kernels::kernel_id::kConvDirect, odd, tile)[5] == Approx(1'000'000 * (28.0 / 15 - 1)));
   CHECK(detail::features_of(odd, tile) != detail::features_of(full, tile));
   odd.shape.channels = 33;
-  CHECK(detail::terms_of(odd, tile)[6] == Approx(1'000'000 * (48.0 / 33 - 1)));  // of the third panel
-  CHECK(detail::terms_of(odd, tile)[7] == 2 * 2);                                // tiles
+  CHECK(detail::terms_of(kernels::kernel_id::kConvDirect, odd, tile)[6] == Approx(1'000'000 * (48.0 / 33 - 1)));  // of the third panel
+  CHECK(detail::terms_of(kernels::kernel_id::kConvDirect, odd, tile)[7] == 2 * 2);                                // tiles
+}
+
+TEST_CASE("depthwise windows that tiles slide over are work of their own, and so is a panel that is not whole") {
+  StepWork work({1'000'000, 100, 100, 1000}, {.rows = 2, .columns = 3, .channels = 32, .taps = 9}, 0);
+  const auto taps = [&] {
+    const Terms terms = detail::terms_of(kernels::kernel_id::kConvDepthwise, work, {});
+    return std::array{terms[1], terms[4], terms[5]};
+  };
+  CHECK(taps() == std::array{2.0 * 3 * 2 * 9, 0.0, 0.0});
+  work.shape.stride = 3;
+  CHECK(taps() == std::array{0.0, 2.0 * 3 * 2 * 9, 0.0});
+  work.shape.channels = 40;
+  CHECK(taps() == std::array{0.0, 2.0 * 3 * 2 * 9, 2.0 * 3 * 9});
+  work.shape = {.rows = 2, .columns = 3, .channels = 16, .taps = 49};
+  CHECK(taps() == std::array{2.0 * 3 * 49, 0.0, 0.0});
 }
 
 TEST_CASE("weights that caches have lost, and outputs with an activation that takes long, are work of their own") {
   StepWork work({1'000'000, 100, 100, 1000}, {.rows = 2, .columns = 3, .channels = 5}, 0);
   const auto lost = [&](std::uint64_t run_bytes) {
     work.run_bytes = run_bytes;
-    const Terms terms = detail::terms_of(work, {});
+    const Terms terms = detail::terms_of(kernels::kernel_id::kConvDirect, work, {});
     return std::pair(terms[9], terms[10]);
   };
   CHECK(lost(0) == std::pair(0.0, 0.0));  // not known
@@ -94,7 +116,7 @@ TEST_CASE("weights that caches have lost, and outputs with an activation that ta
   CHECK(lost(200 << 20) == std::pair(1000.0, 1000.0));
   for (const std::uint32_t epilogue : {1u, 2u, 3u}) {
     work.shape.epilogue = epilogue;
-    const Terms terms = detail::terms_of(work, {});
+    const Terms terms = detail::terms_of(kernels::kernel_id::kConvDirect, work, {});
     CHECK(terms[11] == (epilogue == 2 ? 30 : 0));
     CHECK(terms[12] == (epilogue == 3 ? 30 : 0));
   }

@@ -7,7 +7,7 @@
 //     auto prediction = predictor.at(24_MiB);
 //
 // What is priced is the plan that a session would run, by the code that the planner chooses it with, so that bands, slices and streamed
-// weights are as they will be. The error of each kernel is part of a measured profile; the interval adds them up: half of the error of a
+// weights are as they will be. The error of each kernel is part of a measured profile; the interval adds them up: a fifth of the error of a
 // step is common to all steps of its kernel, errors of different kernels are independent, and influences that no profile sees
 // (docs/prediction.md) are common to all.
 //

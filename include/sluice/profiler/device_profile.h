@@ -18,10 +18,11 @@
 namespace sluice::profiler {
 
 /// The terms of a step's time: one step; its flops; its input, output and weight bytes; flops of what tiles, and what panels, compute beside
-/// it; tiles; rows; the weight bytes that a core's own cache has lost since the last run, and those that no cache has; outputs with an
-/// activation of a few products, and with one that needs an exponential; and the bytes of input and output that are more than a core's own
-/// cache holds.
-inline constexpr std::size_t kTerms = 14;
+/// it; tiles; rows; the weight bytes (of a step without weights, input and output) that a core's own cache has lost since the last run, and
+/// those that no cache has; outputs with an activation of a few products, and with one that needs an exponential; the bytes of output, and of
+/// input, that such a cache does not hold beside all else; and those of both that are more than it holds. Depthwise layers have terms of
+/// their own (latency.h).
+inline constexpr std::size_t kTerms = 16;
 using Terms = std::array<double, kTerms>;
 
 /// The features of the correction of a step's time: logarithms of its work and shape, how full its tiles and panels are, and the logarithm

@@ -28,6 +28,7 @@
 
 #include "sluice/core/units.h"
 #include "sluice/kernels/kernel.h"
+#include "sluice/kernels/kernel_ids.h"
 #include "sluice/model/graph.h"
 #include "sluice/profiler/device_profile.h"
 
@@ -62,33 +63,74 @@ inline double lost(std::uint64_t run_bytes, double least, double most) noexcept 
   return std::log(run / least) / std::log(most / least);
 }
 
-inline Terms terms_of(const StepWork& work, TileExtent tile) noexcept {
-  constexpr double kOwnCache = 1 << 20;                        // second-level caches have 0.25 to 2 MiB
-  constexpr double kNearLost = 4 << 20;                        // of a run of so many bytes they keep nothing
+/// Bytes of input and output that a core's own cache does not hold.
+inline double bytes_beyond(const StepWork& work) noexcept {
+  constexpr double kOwnCache = 1 << 20;  // second-level caches have 0.25 to 2 MiB
+  return std::max(0.0, static_cast<double>(work.cost.input_bytes) + static_cast<double>(work.cost.output_bytes) - kOwnCache);
+}
+
+/// Bytes of one tensor that such a cache does not hold beside all else that a step uses.
+inline double bytes_crowded_out(std::uint64_t bytes) noexcept {
+  constexpr double kBeside = 256 << 10;
+  return std::max(0.0, static_cast<double>(bytes) - kBeside);
+}
+
+/// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, and in others;
+/// taps of a panel that is not whole; outputs of both; what each row begins and ends with. Terms that say the same again are left out: few
+/// samples cannot tell them apart.
+inline Terms depthwise_terms(const StepWork& work) noexcept {
+  const StepShape& shape = work.shape;
+  const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
+  const double whole = std::floor(shape.channels / static_cast<double>(model::kPanelLanes));
+  const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
+  const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
+  Terms terms{};
+  terms[0] = 1;
+  terms[1] = slides ? pixels * whole * taps : 0;
+  terms[2] = static_cast<double>(work.cost.input_bytes);
+  terms[3] = static_cast<double>(work.cost.output_bytes);
+  terms[4] = slides ? 0 : pixels * whole * taps;
+  terms[5] = pixels * part * taps;
+  terms[6] = pixels * whole;
+  terms[7] = pixels * part;
+  terms[8] = shape.rows * whole * std::sqrt(taps);
+  terms[11] = shape.epilogue == 2 ? outputs : 0;
+  terms[12] = shape.epilogue == 3 ? outputs : 0;
+  terms[kTerms - 1] = bytes_beyond(work);
+  return terms;
+}
+
+inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  if (kernel == kernels::kernel_id::kConvDepthwise) return depthwise_terms(work);
+  constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
   constexpr double kFarKeeps = 12 << 20, kFarLost = 64 << 20;  // and the caches that cores share
   const auto input = static_cast<double>(work.cost.input_bytes);
   const auto output = static_cast<double>(work.cost.output_bytes);
   const auto weights = static_cast<double>(work.cost.weight_bytes);
+  const double may_be_lost = weights > 0 ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
   const double full = fullness(pixels, tile.rows) * fullness(work.shape.channels, lanes);
+  // Kernels that work value by value have no tiles.
+  const bool tiled = weights > 0 || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
   const double tiles = std::ceil(pixels / tile.rows) * std::ceil(work.shape.channels / lanes);
-  const double beyond = input + output > kOwnCache ? input + output - kOwnCache : 0;
   return {1.0,
           flops,
           input,
           output,
           weights,
-          flops * (1 / full - 1),
-          flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1),
-          tiles,
+          tiled ? flops * (1 / full - 1) : 0,
+          tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
+          tiled ? tiles : 0,
           static_cast<double>(work.shape.rows),
-          weights * lost(work.run_bytes, kOwnCache, kNearLost),
-          weights * lost(work.run_bytes, kFarKeeps, kFarLost),
+          may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
+          may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
           work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
-          beyond};
+          bytes_crowded_out(work.cost.output_bytes),
+          bytes_crowded_out(work.cost.input_bytes),
+          bytes_beyond(work)};
 }
 
 inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
@@ -117,7 +159,7 @@ inline Features place_of(const StepWork& work, const Features& scales, TileExten
 }
 
 inline double fitted_seconds(const KernelRates& rates, const StepWork& work, TileExtent tile) noexcept {
-  const Terms terms = terms_of(work, tile);
+  const Terms terms = terms_of(rates.kernel.kernel, work, tile);
   double seconds = 0;
   for (std::size_t i = 0; i < kTerms; ++i) seconds += rates.seconds_per[i] * terms[i];
   return seconds;
@@ -213,7 +255,7 @@ inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel
   const double arithmetic = static_cast<double>(work.cost.flops) / (rate * speed * profile.threads);
   // A core's own cache is this much faster than memory: 40 to 60 GB/s against 10 to 15.
   constexpr double kCacheSpeed = 4;
-  const double beyond = terms_of(work, {}).back();
+  const double beyond = bytes_beyond(work);
   const double near = (static_cast<double>(work.cost.input_bytes + work.cost.output_bytes) - beyond) / kCacheSpeed;
   const double traffic = (near + static_cast<double>(work.cost.weight_bytes)) / profile.memory_bytes_per_second;
   return std::max(arithmetic, traffic) + beyond / profile.memory_bytes_per_second + profile.step_overhead_seconds;
@@ -235,7 +277,7 @@ inline bool runs_alone(const DeviceProfile& profile, double seconds, int threads
 /// What `bytes` of activations cost a step of this work more because they come from memory and not from a core's own cache, beyond those
 /// that its own time counts.
 inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, const StepWork& work, std::uint64_t bytes) noexcept {
-  const double more = static_cast<double>(bytes) - detail::terms_of(work, {}).back();
+  const double more = static_cast<double>(bytes) - detail::bytes_beyond(work);
   if (more <= 0) return 0;
   const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
   const double each = rates == nullptr ? 1 / profile.memory_bytes_per_second : rates->seconds_per.back();

@@ -51,7 +51,7 @@ struct StepWork {
 StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const model::Graph& graph, const model::Node& node,
                  const kernels::StepExtent& extent) noexcept;
 
-/// The bytes that one inference touches: all weights, and the most bytes of activations that live at once, which reuse the same memory. A
+/// The bytes that one inference touches: all weights (of tables, rows that are read) and the most bytes of activations that live at once. A
 /// cache of so many bytes still holds a step's weights when the next inference comes to it; one of less does not.
 std::uint64_t run_bytes_of(const model::Graph& graph);
 
