@@ -1,5 +1,5 @@
 // The predictor against recorded measurements: no clock. recorded/profile.json was measured by `sluice profile`, recorded/measured.csv by
-// scripts/prediction-accuracy on the same machine right after it; both are as they came.
+// the protocol of scripts/prediction-accuracy on the same machine, three rounds right after it and three a minute later; both are as they came.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -14,22 +14,15 @@
 namespace sluice {
 namespace {
 
-// The machine was shared, and its speed differed by some 9 % between the profile and the nets: what all nets have in common says little of
-// the predictor.
-constexpr double kMostDrift = 0.12;
-constexpr double kLeastInside = 0.75;      // of the nets, in their 90 % intervals
-constexpr double kMostMedianError = 0.05;  // 0.03 on the day of the recording, without the drift
+// Shares of the nets; 0.94, 0.69 and 0.94 on the day of the recording.
+constexpr double kLeastWithinTenth = 0.9, kLeastWithinTwentieth = 0.6;
+constexpr double kLeastInside = 0.85;  // in their 90 % intervals
 
 struct Recorded {
   std::string family;
   std::uint32_t number = 0;
   double first_ms = 0, second_ms = 0;
 };
-
-double middle(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 std::vector<Recorded> recorded_nets() {
   std::istringstream lines(read_text(RECORDED_DIR "/measured.csv"));
@@ -80,10 +73,12 @@ TEST_CASE("recorded measurements of nets that no profile has seen are predicted 
     pairs += static_cast<int>(both.size());
     both.emplace_back(predicted.latency_ms, measured);
   }
-  const double drift = middle(off);
-  for (double& each : off) each = std::abs(each - drift);
-  CHECK(std::abs(drift) < std::log(1 + kMostDrift));
-  CHECK(middle(off) < std::log(1 + kMostMedianError));
+  const auto share = [&](double most) {
+    const auto near = std::count_if(off.begin(), off.end(), [&](double each) { return std::abs(std::expm1(each)) <= most; });
+    return static_cast<double>(near) / static_cast<double>(off.size());
+  };
+  CHECK(share(0.1) >= kLeastWithinTenth);
+  CHECK(share(0.05) >= kLeastWithinTwentieth);
   CHECK(ordered >= 0.9 * pairs);
   CHECK(inside >= kLeastInside * static_cast<double>(nets.size()));
 }
