@@ -141,4 +141,11 @@ inline bool runs_here() noexcept {
   return !kOneIsa || kOnlyIsa == Isa::kScalar || (best >= kOnlyIsa && (best == Isa::kNeon) == (kOnlyIsa == Isa::kNeon));
 }
 
+/// Has this build any of the kernels numbered from `first` to `last`?
+constexpr bool has_any_kernel(KernelId first, KernelId last) {
+  for (int id = static_cast<int>(first); id <= static_cast<int>(last); ++id)
+    if (has_kernel(static_cast<KernelId>(id))) return true;
+  return false;
+}
+
 }  // namespace sluice

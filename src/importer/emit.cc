@@ -339,7 +339,20 @@ class Emitter {
     if (const auto named = storage_.by_name.find(node.panels->name); named != storage_.by_name.end()) return named->second;
     if (!storage_.all && source.scale.empty() && source.dtype == DType::kF16) return PanelStorage::kF16;
     if (!storage_.all) return source.scale.empty() && source.dtype == DType::kBF16 ? PanelStorage::kBf16 : PanelStorage::kF32;
-    return can_hold(*storage_.all, source) ? *storage_.all : PanelStorage::kF32;
+    return can_hold(*storage_.all, source) ? smallest_from(*storage_.all, source) : PanelStorage::kF32;
+  }
+
+  /// `storage`, or one of more bits that takes no more bytes: scales and half-filled blocks of few values do not pay.
+  static kernels::PanelStorage smallest_from(kernels::PanelStorage storage, const PackSource& source) noexcept {
+    using kernels::PanelStorage;
+    const auto bytes = [&](PanelStorage each) {
+      return panel_bytes_of(kernels::layout_of(each), static_cast<std::uint64_t>(source.taps * source.depth)).value_or(Bytes());
+    };
+    const auto wider = [](PanelStorage each) {
+      return each == PanelStorage::kInt4 ? PanelStorage::kInt8 : each == PanelStorage::kInt8 ? PanelStorage::kBf16 : PanelStorage::kF32;
+    };
+    while (storage != PanelStorage::kF32 && bytes(wider(storage)) <= bytes(storage)) storage = wider(storage);
+    return storage;
   }
 
   WeightId add_integers(const DraftNode& node, model::Weight weight, Recipe recipe) {

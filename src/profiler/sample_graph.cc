@@ -42,9 +42,9 @@ constexpr std::int64_t kPools[][4] = {{224, 64, 2, 2}, {112, 64, 3, 2},   {56, 2
 /// Maps that elementwise kernels run over: extent, channels.
 constexpr std::int64_t kMaps[][2] = {{112, 64}, {56, 256}, {28, 512}, {14, 1024}, {14, 96}, {7, 2048}};
 
-/// Positions, heads, features of a head.
-constexpr std::int64_t kAttentions[][3] = {{32, 2, 32},  {49, 6, 32},  {128, 8, 64}, {128, 4, 16},
-                                           {256, 8, 32}, {196, 3, 64}, {64, 12, 32}, {1, 8, 64}};
+/// Positions, heads, features of a head. `convert` makes heads in up to four groups, so a node often has one to three.
+constexpr std::int64_t kAttentions[][3] = {{32, 2, 32}, {49, 6, 32},  {128, 8, 64}, {128, 4, 16}, {256, 8, 32}, {196, 3, 64}, {64, 12, 32},
+                                           {1, 8, 64},  {256, 1, 64}, {128, 1, 32}, {64, 1, 64},  {384, 3, 64}, {128, 3, 64}};
 
 /// Sequences: positions, features.
 constexpr std::int64_t kSequences[][2] = {{197, 768}, {197, 3072}, {64, 768}, {64, 3072}, {1, 1000}};

@@ -106,6 +106,21 @@ TEST_CASE("weights of 8 and 4 bits are near the file's, and stream") {
   check(PanelStorage::kInt4, 0.16, 0.2f);
 }
 
+TEST_CASE("weights of so few values that scales cost more than bits save take the form of the fewest bytes") {
+  const TemporaryFolder folder;
+  importer::ConvertOptions options;
+  options.weights = PanelStorage::kInt4;
+  const auto dtype_of = [&](std::int64_t channels, std::int64_t taps) {
+    OnnxBuilder b(13);
+    b.input("x", {1, channels, 12, 12}).initializer(tensor("w", {channels, 1, taps, taps}, uneven(channels * taps * taps, 0.5f)));
+    b.node("Conv", {"x", "w"}, {"y"}, {attribute("group", channels)}).output("y");
+    return converted(folder, b, "few", options)->graph().weights[0].panel_layout.dtype;
+  };
+  CHECK(dtype_of(4200, 1) == DType::kBF16);
+  CHECK(dtype_of(600, 3) == DType::kBF16);
+  CHECK(dtype_of(100, 9) == DType::kU8);
+}
+
 TEST_CASE("an f16 file keeps its own bytes, unless f32 is asked for") {
   const TemporaryFolder folder;
   std::string halves;

@@ -155,7 +155,7 @@ const weighted::TileTable& tiles_of(PanelStorage storage, Isa isa) {
   }
 }
 
-void sweep_cuts(const RecurrentCase& c) {
+void sweep_cuts(const RecurrentCase& c, const std::vector<std::int64_t>& slices = {0, 1, 3}) {
   const RecurrentNode node(c);
   const auto reference = [&](const KernelCall& call) {
     c.storage == PanelStorage::kF32 ? reference::recurrent(call) : reference::quantised_recurrent(call);
@@ -163,7 +163,7 @@ void sweep_cuts(const RecurrentCase& c) {
   const std::vector<float> want = node.run(reference, 0, 0, false, nullptr);
   CHECK(same_bits(node.run(reference, 1, 3, true, nullptr), want));
   for (const Isa isa : instruction_sets())
-    for (const std::int64_t slice : {0, 1, 3})
+    for (const std::int64_t slice : slices)
       for (const int threads : {1, 2, 3}) {
         const auto fast = [&](const KernelCall& call) {
           weighted::run_recurrent(call, {tiles_of(c.storage, isa), elementwise::run_table(isa)});
@@ -216,6 +216,17 @@ TEST_CASE("recurrent nodes of 16, 8 and 4 bits") {
       c.attributes.functions = {kSigmoid, kTanh, {}};
       sweep_cuts(c);
     }
+}
+
+TEST_CASE("both rounds of a GRU widen the panel that they share, and those behind it") {
+  for (const PanelStorage storage : {PanelStorage::kBf16, PanelStorage::kInt8}) {
+    // z and r end in the middle of the first panel of a slice, of which h then takes several at once.
+    RecurrentCase c{2, 5, {.cell = Cell::kGru, .hidden = 452}, false, storage};
+    c.attributes.functions = {kSigmoid, kTanh, {}};
+    sweep_cuts(c, {8});
+    c.attributes.hidden = 164;  // whole: the last unit of z and r is that panel alone
+    sweep_cuts(c, {0});
+  }
 }
 
 TEST_CASE("a recurrent node large enough for several threads") {

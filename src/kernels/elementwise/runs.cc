@@ -415,7 +415,9 @@ void lrn(const LrnRun& run, const float* in, float* out, std::int64_t n) noexcep
 /// `run` where a kernel that this build has calls it (core/build_list.h): the long tail calls what it likes, and so do recurrent layers.
 template <class Run>
 constexpr Run* if_called(KernelId kernel, Run* run) {
-  return has_kernel(kernel) || has_kernel(kernel_id::kRecurrent) || kHasFamilies ? run : nullptr;
+  constexpr bool kRecurrent =
+      has_kernel(kernel_id::kRecurrent) || has_any_kernel(kernel_id::kRecurrentEightBits, kernel_id::kRecurrentFourBitsHalfScales);
+  return has_kernel(kernel) || kRecurrent || kHasFamilies ? run : nullptr;
 }
 
 constexpr RunTable kTable = {unary,

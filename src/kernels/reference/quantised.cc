@@ -1,11 +1,12 @@
-// Dense layers and convolutions over narrow panels: the panels become floats in the workspace, and the reference of floats does the
-// rest.
+// Dense layers, convolutions and recurrent nodes over narrow panels: the panels become floats in the workspace, and the reference of floats does
+// the rest.
 #include "src/kernels/reference/quantised.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "sluice/core/check.h"
 #include "sluice/core/half.h"
 #include "src/kernels/reference/kernels.h"
 
@@ -21,6 +22,7 @@ void run_as_floats(const KernelCall& call, KernelEntry run) noexcept {
   const WeightOperand& given = call.weights[0];
   decode_panels(geometry, given, reinterpret_cast<float*>(call.workspace));
   std::array<WeightOperand, 3> weights;  // a recurrent node has peepholes behind its bias
+  SLUICE_DCHECK(call.weights.size() <= weights.size(), "no operator with panels has more weights");
   std::copy(call.weights.begin(), call.weights.end(), weights.begin());
   weights[0] = {call.workspace, given.panels, panel_bytes_as_floats(geometry)};
   KernelCall as_float = call;

@@ -1,5 +1,5 @@
 // Convolutions whose 16 lanes read 16 different inputs: depthwise (rows read in place) and groups of fewer than 16 outputs (inputs spread
-// to one value a lane in the workspace).
+// to one value a lane in the workspace); and both over narrow panels (over_floats.cc).
 #pragma once
 
 #include "src/kernels/weighted/blocks.h"

@@ -351,6 +351,9 @@ int panels_at_once(const TileTable& tiles, const TileRows* held, int count) noex
   return std::all_of(held, held + count, few) ? 4 : 2;
 }
 
+/// A step of so few pixels multiplies by panels as they lie on every instruction set, and widens nothing.
+constexpr std::int64_t kAlwaysStored = 1;
+
 /// The parts of a room.
 struct RoomSizes {
   std::int64_t floats = 0;
@@ -358,6 +361,7 @@ struct RoomSizes {
   int tiles = 0;
 
   explicit RoomSizes(const NarrowStep& step) noexcept {
+    if (step.pixels <= kAlwaysStored) return;
     const std::int64_t whole = step.geometry.values * kMostGranule * kPanelLanes;
     floats = std::min(whole, kWidenedFloats);
     // Tiles wait where panels are widened in turn: parts of them, or all of a few of a larger block, whose sums are finished at once.
@@ -390,6 +394,7 @@ void NarrowRooms::make(const TileTable& tiles, const NarrowStep& step) noexcept 
   for (int thread = 0; thread < step.threads; ++thread) {
     NarrowRoom& made = *room(thread);
     made.held_panel = -1;
+    made.held_panels = 0;
     made.floats = sizes.floats;
     made.stored = tiles.stored != nullptr && step.pixels <= tiles.stored_rows;
     made.widened = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(&made) + sizeof(NarrowRoom));
@@ -408,12 +413,14 @@ void TileRunner::widen_whole(TileJob& job, std::int64_t first_panel) noexcept {
   if (room_->stored) return;
   whole_ = products * 16 * job.panel_count <= room_->floats;
   if (!whole_ || products == 0) return;
-  if (room_->held_panel != first_panel || room_->held_value != job.first_value) {
+  const bool held = room_->held_panel == first_panel && room_->held_panels >= job.panel_count && room_->held_value == job.first_value;
+  if (!held) {
     for (int p = 0; p < job.panel_count; ++p) {
       const std::byte* panel = reinterpret_cast<const std::byte*>(job.panels) + p * panel_bytes;
       tiles_.widen(panel, job.k_group, job.first_value, products, room_->widened + p * products * 16);
     }
     room_->held_panel = first_panel;
+    room_->held_panels = job.panel_count;
     room_->held_value = job.first_value;
   }
   job.panels = room_->widened;

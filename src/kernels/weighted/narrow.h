@@ -27,18 +27,11 @@ namespace sluice::kernels::weighted {
 using operators::PanelGeometry;
 
 /// Does this build have a kernel of narrow panels? One that was trimmed to models without them (core/build_list.h) widens nothing.
-inline constexpr bool kHasNarrow = [] {
-  const auto any = [](KernelId first, KernelId last) {
-    for (int id = static_cast<int>(first); id <= static_cast<int>(last); ++id)
-      if (has_kernel(static_cast<KernelId>(id))) return true;
-    return false;
-  };
-  return any(kernel_id::kDenseEightBits, kernel_id::kConvDirectEightBits) ||
-         any(kernel_id::kDenseBf16, kernel_id::kConvWinogradFourBitsHalfScales) ||
-         any(kernel_id::kDenseTwoBits, kernel_id::kConvTransposedFourBits) ||
-         any(kernel_id::kRecurrentEightBits, kernel_id::kConvDepthwiseFourBitsHalfScales) ||
-         any(kernel_id::kConvGroupedLanesEightBits, kernel_id::kConvGroupedLanesFourBitsHalfScales);
-}();
+inline constexpr bool kHasNarrow = has_any_kernel(kernel_id::kDenseEightBits, kernel_id::kConvDirectEightBits) ||
+                                   has_any_kernel(kernel_id::kDenseBf16, kernel_id::kConvWinogradFourBitsHalfScales) ||
+                                   has_any_kernel(kernel_id::kDenseTwoBits, kernel_id::kConvTransposedFourBits) ||
+                                   has_any_kernel(kernel_id::kRecurrentEightBits, kernel_id::kConvDepthwiseFourBitsHalfScales) ||
+                                   has_any_kernel(kernel_id::kConvGroupedLanesEightBits, kernel_id::kConvGroupedLanesFourBitsHalfScales);
 
 enum class NarrowForm : std::uint8_t { kEightBits, kFourBits, kTwoBits, kBf16, kF16, kFourBitsOfHalfScales };
 
@@ -62,7 +55,8 @@ inline constexpr std::int64_t kMostGranule = 4;
 
 /// A thread's part of the workspace: this, then `floats` widened ones, then unfinished sums, then tiles.
 struct alignas(64) NarrowRoom {
-  std::int64_t held_panel;  // what `widened` holds: the first panel and the first value; -1: nothing
+  std::int64_t held_panel;  // what `widened` holds: the first panel, how many, and the first value; -1: nothing
+  std::int64_t held_panels;
   std::int64_t held_value;
   std::int64_t floats;
   bool stored;  // tiles multiply by panels as they lie, and nothing is widened

@@ -8,7 +8,7 @@
 namespace sluice::kernels::weighted {
 namespace {
 
-/// Panels of fewer floats are widened by one thread.
+/// Panels of fewer floats are widened by one thread: that takes a microsecond, about as long as to wake another.
 constexpr std::int64_t kFloatsOfOneThread = 16 * 1024;
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "src/kernels/weighted/recurrent.h"
 
+#include <limits>
+
 #include "src/kernels/weighted/narrow.h"
 
 namespace sluice::kernels::weighted {

@@ -454,6 +454,10 @@ int products_of_short_sums() {
   return avx512_takes_two_passes() ? kMostShortProducts : 64;
 }
 
+/// Is there a kernel of groups of fewer than 16 outputs, over floats or over fewer bits?
+constexpr bool kHasGroups = has_kernel(kernel_id::kConvGroupedLanes) ||
+                            has_any_kernel(kernel_id::kConvGroupedLanesEightBits, kernel_id::kConvGroupedLanesFourBitsHalfScales);
+
 inline constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512
                             : HWY_TARGET == HWY_AVX2 ? Isa::kAvx2
                             : HWY_TARGET == HWY_NEON ? Isa::kNeon
@@ -473,9 +477,9 @@ const TileTable& table() noexcept {
                                 .column_rows = kVectorLanes,
                                 .lanes = run_lanes,
                                 .lane_run = run_lane_run,
-                                .spread = has_kernel(kernel_id::kConvGroupedLanes) ? run_spread : nullptr,
+                                .spread = kHasGroups ? run_spread : nullptr,
                                 .slide = run_slide,
-                                .pixel_lanes = has_kernel(kernel_id::kConvGroupedLanes) ? run_pixels : nullptr};
+                                .pixel_lanes = kHasGroups ? run_pixels : nullptr};
   return kTable;
 }
 

@@ -38,14 +38,18 @@ struct Planning {
   void draft() { drafts.emplace(problem, detail::ground_of(problem, least), search); }
 
   /// `former`: what has found something already.
-  void place(Planning* former) {
+  /// `worth`: the part of the former's seconds that a plan must beat.
+  void place(Planning* former, double worth = 1) {
     if (former != nullptr) {
-      search.to_beat = std::min(search.to_beat, former->seconds() * problem.search.worthwhile);
+      search.to_beat = std::min(search.to_beat, former->seconds() * worth);
       search.work_left = former->search.work_left + search.quick_work() / 2;
     }
     drafts->place();
   }
 };
+
+/// More reading than this is no rounding of loads to blocks, nor other pieces that are kept: bands read weights again.
+inline constexpr double kMuchMore = 1.05;
 
 /// The chains for time and the chains for least memory, if there are others: which of them first, and are both worth it? One draft of each,
 /// alike in what it keeps, says what to expect.
@@ -61,19 +65,29 @@ inline void stream_either(Planning& fast, Planning* lean) {
     return lean->place(nullptr);
   }
   const double expected = lean->drafts->judge(fast.drafts->best_mix());
-  constexpr double kMuchMore = 1.05;
-  // Reading more takes power, as reading at all does: ViT-B/16 in bf16 in 32 MiB read half as much again for a four-hundredth of its time.
   const StreamDrafts::Mix& mix = fast.drafts->best_mix();
+  const SearchParameters& allowed = fast.problem.search;
   const bool reads_more = lean->drafts->reading(mix) > fast.drafts->reading(mix) * kMuchMore;
-  const double worth = reads_more ? fast.problem.search.worth_reading : fast.problem.search.worthwhile;
-  const bool lean_first = expected < fast.drafts->best_bound() * worth;
+  const bool lean_first = expected < fast.drafts->best_bound() * (reads_more ? allowed.worth_reading : allowed.worthwhile);
   if (lean_first) lean->drafts->judge_mixes();
   Planning& first = lean_first ? *lean : fast;
   Planning& second = lean_first ? fast : *lean;
   first.place(nullptr);
-  if (second.drafts->best_bound() >= first.seconds() * first.problem.search.worth_both) return;
+  if (lean_first && reads_more) {  // what was promised may not be kept
+    if (second.drafts->best_bound() * allowed.worth_reading < first.seconds()) second.place(&first, 1 / allowed.worth_reading);
+    return;
+  }
+  if (second.drafts->best_bound() >= first.seconds() * allowed.worth_both) return;
   if (!lean_first) lean->drafts->judge_mixes();
-  second.place(&first);
+  second.place(&first, reads_more ? allowed.worth_reading : allowed.worthwhile);
+}
+
+/// Is the plan with chains for least memory the better one? If it reads more, it must be better by more than a tie.
+inline bool prefers_lean(const Planning& fast, const Planning& lean) {
+  if (!fast.search.best || !lean.search.best) return lean.seconds() < fast.seconds();
+  const auto read = [](const Planning& each) { return static_cast<double>(streamed_bytes(each.search.best->schedule)); };
+  const bool reads_more = read(lean) > read(fast) * kMuchMore;
+  return lean.seconds() < fast.seconds() * (reads_more ? fast.problem.search.worth_reading : 1);
 }
 
 /// The default policy's best, in either search.
@@ -100,7 +114,7 @@ inline Planning& choose(Planning& fast, Planning* lean, const PlanRequest& reque
   } else {
     choose_baseline(fast.search, request.policy, fast.least);
   }
-  Planning& chosen = lean != nullptr && (lean->seconds() < fast.seconds() || !fast.fits()) ? *lean : fast;
+  Planning& chosen = lean != nullptr && (!fast.fits() || prefers_lean(fast, *lean)) ? *lean : fast;
   if (!chosen.search.best) chosen.search.best = complete_least(chosen.problem, chosen.least);
   // A plan that the default policy takes is counted as its own, also if a baseline made it. A baseline's plan is counted under the rule
   // that made it.

@@ -57,7 +57,8 @@ struct Search {
   /// The time of the best candidate so far, of this draft or another.
   double found() const noexcept { return best ? std::min(best->seconds, to_beat) : to_beat; }
 
-  /// Keeps the better of two candidates; on a near tie the one that came first, or, of a baseline, the one that reads less.
+  /// Keeps the better of two candidates; on a near tie the one that came first. One that reads more must win by more than a tie, also where
+  /// `worthwhile` is 1, as for baselines.
   void offer(std::optional<Candidate> candidate) {
     if (!candidate || candidate->bytes() > capacity) return;
     bound = std::min(bound, candidate->seconds);
