@@ -84,6 +84,7 @@ void lower_pool(NodeContext& c, PoolKind kind) {
 ValueId add_global_pool(NodeContext& c, ValueId x, PoolKind kind) {
   const Shape shape = c.shape(x);
   if (shape.rank() == 5) {
+    if (kind == PoolKind::kAverage && c.draft().exact) c.refuse("means over three axes of the class exact");
     const ValueId flat = c.add_reshape(x, Shape{shape[0], shape[1], shape[2] * shape[3], shape[4]});
     return c.add_reshape(add_global_pool(c, flat, kind), Shape{shape[0], shape[1], 1, 1, 1});
   }

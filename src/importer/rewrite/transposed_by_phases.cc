@@ -13,6 +13,9 @@
 // NaN (docs/limits.md). And the move goes over the whole result, which no bands of rows take: results are small ones only, so that the
 // smallest budgets stay.
 #include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "sluice/core/panels.h"
@@ -84,6 +87,15 @@ class ByPhases {
   }
 
  private:
+  /// A weight that several nodes share is made, and stored, once.
+  Constant made_of(const Constant& weights, const PhaseAxis& rows, const PhaseAxis& columns) {
+    if (weights.absent) return phase_weights(weights, rows, columns);
+    const auto of_axis = [](const PhaseAxis& axis) { return std::array{axis.kernel, axis.stride, axis.pad}; };
+    const auto [known, is_new] = made_.try_emplace({weights.data, weights.shape[0], of_axis(rows), of_axis(columns)});
+    if (is_new) known->second = phase_weights(weights, rows, columns);
+    return known->second;
+  }
+
   /// False where the node stays as it is.
   bool split(DraftNode& node) {
     if (node.op != model::OpKind::kConvTranspose || !node.panels || node.integers || node.epilogue.has_residual) return false;
@@ -102,7 +114,7 @@ class ByPhases {
       return false;
 
     node.op = model::OpKind::kConv;
-    node.panels->values = phase_weights(weights, rows, columns);
+    node.panels->values = made_of(weights, rows, columns);
     const std::vector<float> bias = std::move(node.bias), scale = std::move(node.panels->scale);
     node.bias.clear();
     node.panels->scale.clear();
@@ -161,8 +173,10 @@ class ByPhases {
     return draft_.nodes.back();
   }
 
+  using Axis = std::array<std::int64_t, 3>;
   Draft& draft_;
   std::vector<DraftNode> source_;
+  std::map<std::tuple<const std::byte*, std::int64_t, Axis, Axis>, Constant> made_;
 };
 
 }  // namespace

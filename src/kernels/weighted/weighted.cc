@@ -1,5 +1,6 @@
 // The family's descriptors, in order of preference: which nodes each kernel takes, and what they resolve to. The key of an entry is
 // (operator, input type, weight type, instruction set); a table of tiles exists for each weight type.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -226,72 +227,90 @@ constexpr KernelDescriptor recurrent(std::string_view name) noexcept {
   return descriptor;
 }
 
+/// Recurrent nodes, depthwise convolutions and groups of few outputs, over narrow panels.
+constexpr auto narrow_turns_and_lanes() noexcept {
+  return std::array{
+      recurrent<kernel_id::kRecurrentEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("recurrent/8bit"),
+      recurrent<kernel_id::kRecurrentFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("recurrent/4bit"),
+      recurrent<kernel_id::kRecurrentBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("recurrent/bf16"),
+      recurrent<kernel_id::kRecurrentF16, kF16, narrow_fits<NarrowForm::kF16>>("recurrent/f16"),
+      recurrent<kernel_id::kRecurrentFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("recurrent/4bit_f16"),
+      depthwise_narrow<kernel_id::kConvDepthwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/depthwise_8bit"),
+      depthwise_narrow<kernel_id::kConvDepthwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/depthwise_4bit"),
+      depthwise_narrow<kernel_id::kConvDepthwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/depthwise_bf16"),
+      depthwise_narrow<kernel_id::kConvDepthwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/depthwise_f16"),
+      depthwise_narrow<kernel_id::kConvDepthwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+          "conv/depthwise_4bit_f16"),
+      grouped_narrow<kernel_id::kConvGroupedLanesEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/grouped_lanes_8bit"),
+      grouped_narrow<kernel_id::kConvGroupedLanesFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/grouped_lanes_4bit"),
+      grouped_narrow<kernel_id::kConvGroupedLanesBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/grouped_lanes_bf16"),
+      grouped_narrow<kernel_id::kConvGroupedLanesF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/grouped_lanes_f16"),
+      grouped_narrow<kernel_id::kConvGroupedLanesFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+          "conv/grouped_lanes_4bit_f16"),
+  };
+}
+
+template <std::size_t kFirst, std::size_t kSecond>
+constexpr std::array<KernelDescriptor, kFirst + kSecond> joined(const std::array<KernelDescriptor, kFirst>& first,
+                                                                const std::array<KernelDescriptor, kSecond>& second) noexcept {
+  std::array<KernelDescriptor, kFirst + kSecond> both{};
+  std::copy(first.begin(), first.end(), both.begin());
+  std::copy(second.begin(), second.end(), both.begin() + kFirst);
+  return both;
+}
+
 }  // namespace
 
 std::span<const KernelDescriptor> weighted_kernels() noexcept {
   constexpr Fits kPanelsOfF32 = f32_fits<WeightLayout::kPanels>;
   static constexpr auto kKernels = as_built([] {
-    return std::array{
-        in_parts(pointwise<kernel_id::kConvPointwise, kF32, kPanelsOfF32>("conv/pointwise")),
-        direct<kernel_id::kConvDirect, kF32, kPanelsOfF32>("conv/direct"),
-        in_parts(dense<kernel_id::kDense, kF32, kPanelsOfF32>("dense")),
-        with_workspace<weighted::depthwise_workspace>(
-            convolution<kernel_id::kConvDepthwise, weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(
-                "conv/depthwise")),
-        with_workspace<grouped_workspace>(
-            convolution<kernel_id::kConvGroupedLanes, run_grouped, kF32, kPanelsOfF32, shares_panels>("conv/grouped_lanes")),
-        transposed<kernel_id::kConvTransposed, kF32, f32_of_either_layout, any_groups>("conv/transposed"),
-        by_winograd<kernel_id::kConvWinograd, weighted::winograd_table, kPanelsOfF32>("conv/winograd"),
-        recurrent<kernel_id::kRecurrent, kF32, kPanelsOfF32>("recurrent"),
-        dense<kernel_id::kDenseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("dense/8bit"),
-        dense<kernel_id::kDenseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("dense/4bit"),
-        dense<kernel_id::kDenseTwoBits, kTwo, narrow_fits<NarrowForm::kTwoBits>>("dense/2bit"),
-        pointwise<kernel_id::kConvPointwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/pointwise_8bit"),
-        pointwise<kernel_id::kConvPointwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/pointwise_4bit"),
-        direct<kernel_id::kConvDirectEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/direct_8bit"),
-        direct<kernel_id::kConvDirectFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/direct_4bit"),
-        transposed<kernel_id::kConvTransposedEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/transposed_8bit"),
-        transposed<kernel_id::kConvTransposedFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/transposed_4bit"),
-        dense<kernel_id::kDenseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("dense/4bit_f16"),
-        pointwise<kernel_id::kConvPointwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
-            "conv/pointwise_4bit_f16"),
-        direct<kernel_id::kConvDirectFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/direct_4bit_f16"),
-        transposed<kernel_id::kConvTransposedFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
-            "conv/transposed_4bit_f16"),
-        dense<kernel_id::kDenseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("dense/bf16"),
-        dense<kernel_id::kDenseF16, kF16, narrow_fits<NarrowForm::kF16>>("dense/f16"),
-        pointwise<kernel_id::kConvPointwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/pointwise_bf16"),
-        pointwise<kernel_id::kConvPointwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/pointwise_f16"),
-        direct<kernel_id::kConvDirectBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/direct_bf16"),
-        direct<kernel_id::kConvDirectF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/direct_f16"),
-        transposed<kernel_id::kConvTransposedBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/transposed_bf16"),
-        transposed<kernel_id::kConvTransposedF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/transposed_f16"),
-        by_winograd<kernel_id::kConvWinogradBf16, winograd_of<NarrowForm::kBf16>, narrow_fits<NarrowForm::kBf16>>("conv/winograd_bf16"),
-        by_winograd<kernel_id::kConvWinogradF16, winograd_of<NarrowForm::kF16>, narrow_fits<NarrowForm::kF16>>("conv/winograd_f16"),
-        by_winograd<kernel_id::kConvWinogradEightBits, winograd_of<NarrowForm::kEightBits>, narrow_fits<NarrowForm::kEightBits>>(
-            "conv/winograd_8bit"),
-        by_winograd<kernel_id::kConvWinogradFourBits, winograd_of<NarrowForm::kFourBits>, narrow_fits<NarrowForm::kFourBits>>(
-            "conv/winograd_4bit"),
-        by_winograd<kernel_id::kConvWinogradFourBitsHalfScales, winograd_of<NarrowForm::kFourBitsOfHalfScales>,
-                    narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/winograd_4bit_f16"),
-        recurrent<kernel_id::kRecurrentEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("recurrent/8bit"),
-        recurrent<kernel_id::kRecurrentFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("recurrent/4bit"),
-        recurrent<kernel_id::kRecurrentBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("recurrent/bf16"),
-        recurrent<kernel_id::kRecurrentF16, kF16, narrow_fits<NarrowForm::kF16>>("recurrent/f16"),
-        recurrent<kernel_id::kRecurrentFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("recurrent/4bit_f16"),
-        depthwise_narrow<kernel_id::kConvDepthwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/depthwise_8bit"),
-        depthwise_narrow<kernel_id::kConvDepthwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/depthwise_4bit"),
-        depthwise_narrow<kernel_id::kConvDepthwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/depthwise_bf16"),
-        depthwise_narrow<kernel_id::kConvDepthwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/depthwise_f16"),
-        depthwise_narrow<kernel_id::kConvDepthwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
-            "conv/depthwise_4bit_f16"),
-        grouped_narrow<kernel_id::kConvGroupedLanesEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/grouped_lanes_8bit"),
-        grouped_narrow<kernel_id::kConvGroupedLanesFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/grouped_lanes_4bit"),
-        grouped_narrow<kernel_id::kConvGroupedLanesBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/grouped_lanes_bf16"),
-        grouped_narrow<kernel_id::kConvGroupedLanesF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/grouped_lanes_f16"),
-        grouped_narrow<kernel_id::kConvGroupedLanesFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
-            "conv/grouped_lanes_4bit_f16"),
-    };
+    return joined(
+        std::array{
+            in_parts(pointwise<kernel_id::kConvPointwise, kF32, kPanelsOfF32>("conv/pointwise")),
+            direct<kernel_id::kConvDirect, kF32, kPanelsOfF32>("conv/direct"),
+            in_parts(dense<kernel_id::kDense, kF32, kPanelsOfF32>("dense")),
+            with_workspace<weighted::depthwise_workspace>(
+                convolution<kernel_id::kConvDepthwise, weighted::run_depthwise, kF32, f32_fits<WeightLayout::kDepthwise>, is_depthwise>(
+                    "conv/depthwise")),
+            with_workspace<grouped_workspace>(
+                convolution<kernel_id::kConvGroupedLanes, run_grouped, kF32, kPanelsOfF32, shares_panels>("conv/grouped_lanes")),
+            transposed<kernel_id::kConvTransposed, kF32, f32_of_either_layout, any_groups>("conv/transposed"),
+            by_winograd<kernel_id::kConvWinograd, weighted::winograd_table, kPanelsOfF32>("conv/winograd"),
+            recurrent<kernel_id::kRecurrent, kF32, kPanelsOfF32>("recurrent"),
+            dense<kernel_id::kDenseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("dense/8bit"),
+            dense<kernel_id::kDenseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("dense/4bit"),
+            dense<kernel_id::kDenseTwoBits, kTwo, narrow_fits<NarrowForm::kTwoBits>>("dense/2bit"),
+            pointwise<kernel_id::kConvPointwiseEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/pointwise_8bit"),
+            pointwise<kernel_id::kConvPointwiseFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/pointwise_4bit"),
+            direct<kernel_id::kConvDirectEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/direct_8bit"),
+            direct<kernel_id::kConvDirectFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/direct_4bit"),
+            transposed<kernel_id::kConvTransposedEightBits, kEight, narrow_fits<NarrowForm::kEightBits>>("conv/transposed_8bit"),
+            transposed<kernel_id::kConvTransposedFourBits, kFour, narrow_fits<NarrowForm::kFourBits>>("conv/transposed_4bit"),
+            dense<kernel_id::kDenseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("dense/4bit_f16"),
+            pointwise<kernel_id::kConvPointwiseFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+                "conv/pointwise_4bit_f16"),
+            direct<kernel_id::kConvDirectFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+                "conv/direct_4bit_f16"),
+            transposed<kernel_id::kConvTransposedFourBitsHalfScales, kFourHalf, narrow_fits<NarrowForm::kFourBitsOfHalfScales>>(
+                "conv/transposed_4bit_f16"),
+            dense<kernel_id::kDenseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("dense/bf16"),
+            dense<kernel_id::kDenseF16, kF16, narrow_fits<NarrowForm::kF16>>("dense/f16"),
+            pointwise<kernel_id::kConvPointwiseBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/pointwise_bf16"),
+            pointwise<kernel_id::kConvPointwiseF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/pointwise_f16"),
+            direct<kernel_id::kConvDirectBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/direct_bf16"),
+            direct<kernel_id::kConvDirectF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/direct_f16"),
+            transposed<kernel_id::kConvTransposedBf16, kBf16, narrow_fits<NarrowForm::kBf16>>("conv/transposed_bf16"),
+            transposed<kernel_id::kConvTransposedF16, kF16, narrow_fits<NarrowForm::kF16>>("conv/transposed_f16"),
+            by_winograd<kernel_id::kConvWinogradBf16, winograd_of<NarrowForm::kBf16>, narrow_fits<NarrowForm::kBf16>>("conv/winograd_bf16"),
+            by_winograd<kernel_id::kConvWinogradF16, winograd_of<NarrowForm::kF16>, narrow_fits<NarrowForm::kF16>>("conv/winograd_f16"),
+            by_winograd<kernel_id::kConvWinogradEightBits, winograd_of<NarrowForm::kEightBits>, narrow_fits<NarrowForm::kEightBits>>(
+                "conv/winograd_8bit"),
+            by_winograd<kernel_id::kConvWinogradFourBits, winograd_of<NarrowForm::kFourBits>, narrow_fits<NarrowForm::kFourBits>>(
+                "conv/winograd_4bit"),
+            by_winograd<kernel_id::kConvWinogradFourBitsHalfScales, winograd_of<NarrowForm::kFourBitsOfHalfScales>,
+                        narrow_fits<NarrowForm::kFourBitsOfHalfScales>>("conv/winograd_4bit_f16"),
+        },
+        narrow_turns_and_lanes());
   });
   return kKernels;
 }
