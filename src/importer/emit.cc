@@ -342,19 +342,6 @@ class Emitter {
     return can_hold(*storage_.all, source) ? smallest_from(*storage_.all, source) : PanelStorage::kF32;
   }
 
-  /// `storage`, or one of more bits that takes no more bytes: scales and half-filled blocks of few values do not pay.
-  static kernels::PanelStorage smallest_from(kernels::PanelStorage storage, const PackSource& source) noexcept {
-    using kernels::PanelStorage;
-    const auto bytes = [&](PanelStorage each) {
-      return panel_bytes_of(kernels::layout_of(each), static_cast<std::uint64_t>(source.taps * source.depth)).value_or(Bytes());
-    };
-    const auto wider = [](PanelStorage each) {
-      return each == PanelStorage::kInt4 ? PanelStorage::kInt8 : each == PanelStorage::kInt8 ? PanelStorage::kBf16 : PanelStorage::kF32;
-    };
-    while (storage != PanelStorage::kF32 && bytes(wider(storage)) <= bytes(storage)) storage = wider(storage);
-    return storage;
-  }
-
   WeightId add_integers(const DraftNode& node, model::Weight weight, Recipe recipe) {
     const Constant& w = node.panels->values;
     const PackSource& source = recipe.source;
@@ -449,14 +436,6 @@ bool same(const Recipe& a, const Recipe& b) {
          std::ranges::equal(x.run_order, y.run_order) && a.tap_order == b.tap_order && a.quantised.bits == b.quantised.bits &&
          a.largest_left_out == b.largest_left_out && a.integers.values == b.integers.values && a.constant.data == b.constant.data &&
          a.constant.dtype == b.constant.dtype && a.constant.shape == b.constant.shape && a.constant.strides == b.constant.strides;
-}
-
-bool can_hold(kernels::PanelStorage storage, const PackSource& source) noexcept {
-  using kernels::PanelStorage;
-  constexpr float kBeyondF16 = 65520.0f;  // the least that rounds to an infinite f16
-  if (storage == PanelStorage::kF32 || storage == PanelStorage::kBf16) return true;
-  const float largest = kernels::largest_magnitude(source);
-  return std::isfinite(largest) && (storage == PanelStorage::kInt8 || largest < kBeyondF16);
 }
 
 std::vector<Recipe> emit(const Draft& draft, model::Graph& graph, const Storage& storage) {
