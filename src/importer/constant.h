@@ -27,6 +27,8 @@ inline constexpr std::int64_t kMaxFoldedElements = std::int64_t{1} << 20;
 
 using Perm = std::array<std::int8_t, Shape::kMaxRank>;
 inline constexpr Perm kIdentityPerm{0, 1, 2, 3, 4, 5, 6, 7};
+/// [N, C, D, H, W] to the planes [N, D, C, H, W], and back.
+inline constexpr Perm kPlanesOfVolume{0, 2, 1, 3, 4, 5, 6, 7};
 
 constexpr bool is_float(DType dtype) noexcept {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kF64 || dtype == DType::kBF16;

@@ -36,9 +36,8 @@ struct SearchParameters {
   double close_enough = 1.004;    // of its bound: a candidate that is not worked on further
   double worth_searching = 1.01;  // of its bound: one that is farther away is tried in every way
   double good = 1.02;             // of the least bound: drafts beyond the first ones are made only while nothing is as good
-  double worth_reading =
-      0.99;                  // of one that keeps every weight, or that reads each weight once where bands read again: reading takes power
-  double worth_both = 0.99;  // of the first partition's candidate: what the bound of the other must promise
+  double worth_reading = 0.99;    // of one that keeps every weight, or reads each once where bands read again: reading takes power
+  double worth_both = 0.99;       // of the first partition's candidate: what the bound of the other must promise
 
   std::uint64_t quick_ms = 4;  // of counted work without the exact search: a few tries of a large model, many of a small one
   /// If the exact search finds a placement, it mostly does so within 2 ms; many short tries, of several drafts, find more than two long

@@ -109,7 +109,7 @@ class Layout {
   /// Does it turn a volume, for it to become planes (lower_volume.cc)? These are best if the volume has its channels last.
   bool feeds_planes(const DraftNode& node) const {
     return node.op == OpKind::kTranspose && planes_.contains(node.output) &&
-           equal(std::get<model::TransposeAttributes>(node.attributes).perm, Perm{0, 2, 1, 3, 4, 5, 6, 7}, 5);
+           equal(std::get<model::TransposeAttributes>(node.attributes).perm, kPlanesOfVolume, 5);
   }
 
   /// Which values are read by dense layers only, perhaps through functions of one value: the order of their features is free.

@@ -151,7 +151,7 @@ class Sink {
     const DraftNode& turn = draft_.nodes[maker];
     const auto& perm = std::get<model::TransposeAttributes>(turn.attributes).perm;
     const DraftNode* reshape = reshape_before(turn.inputs[0]);
-    if (reshape == nullptr || !equal(perm, Perm{0, 2, 1, 3, 4, 5, 6, 7}, 5)) return {};
+    if (reshape == nullptr || !equal(perm, kPlanesOfVolume, 5)) return {};
     const Shape &planes = draft_.value(reshape->inputs[0]).shape, &to = draft_.value(volume).shape;
     const bool same = planes.rank() == 4 && planes[0] == to[0] * to[2] && planes[1] == to[1] && planes[2] == to[3];
     return same ? reshape->inputs[0] : ValueId();
@@ -177,7 +177,7 @@ class Sink {
     DraftNode turn;
     turn.name = name + ":volume";
     turn.op = OpKind::kTranspose;
-    turn.attributes = model::TransposeAttributes{Perm{0, 2, 1, 3, 4, 5, 6, 7}};
+    turn.attributes = model::TransposeAttributes{kPlanesOfVolume};
     turn.inputs = {add_reshaped(name + ":reshape", inner, Shape{volume[0], volume[2], volume[1], volume[3], volume[4]})};
     turn.output = result;
     push(std::move(turn));

@@ -10,8 +10,8 @@
 // among them, where outputs are more than a few and the input is no smaller than the kernel.
 //
 // Two prices. Taps that a phase does not have are zeros: where an input is infinite or no number, outputs up to one place farther become
-// NaN (docs/limits.md). And the move goes over the whole result, which no bands of rows take: results are small ones only, so that the
-// smallest budgets stay.
+// NaN (docs/limits.md). And the move goes over the whole result, which no bands of rows take: with several phases results are small ones only,
+// so that the smallest budgets stay.
 #include <algorithm>
 #include <array>
 #include <map>

@@ -91,8 +91,7 @@ class StreamDrafts {
 
   /// The fluid bound of a draft, which is remembered; infinite where it does not fit or cannot win.
   double judge(const Mix& mix) {
-    const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
-    if (known != judged_.end()) return known->bound;
+    if (const Judged* known = find(mix)) return known->bound;
     if (const Judged* larger = same_in_larger_slices(mix)) {
       judged_.push_back(Judged(*larger));  // it may move
       judged_.back().mix = mix;
@@ -126,8 +125,8 @@ class StreamDrafts {
 
   /// Seconds of all reading of a mix that was judged; 0 of others.
   double reading(const Mix& mix) const noexcept {
-    const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
-    return known == judged_.end() ? 0 : known->reading;
+    const Judged* known = find(mix);
+    return known == nullptr ? 0 : known->reading;
   }
 
   const Mix& best_mix() const noexcept { return best_mix_; }
@@ -169,6 +168,12 @@ class StreamDrafts {
     int efforts = 0;        // made to place it
     bool together = false;  // was tried together with the activations: it would come out the same
   };
+
+  /// What is known of a mix; null: it was not judged.
+  const Judged* find(const Mix& mix) const noexcept {
+    const auto known = std::find_if(judged_.begin(), judged_.end(), [&](const Judged& j) { return j.mix == mix; });
+    return known == judged_.end() ? nullptr : &*known;
+  }
 
   /// A draft for a larger size that this size would not change.
   const Judged* same_in_larger_slices(const Mix& mix) const {
