@@ -27,6 +27,9 @@ std::string window_of(const Window& w) {
 
 std::string range_of(const operators::IntegerRange& r) { return braced(num(r.zero), num(r.low), num(r.high)); }
 std::string zero_of(std::uint8_t zero) { return range_of({.zero = zero}); }
+std::string addition_of(const operators::IntegerSum& sum) {
+  return braced(c_float(sum.ratio_a), c_float(sum.ratio_b), c_float(sum.constant), num(sum.offset));
+}
 
 std::string function_of(const Activation& a) { return braced(num(static_cast<int>(a.function)), c_float(a.a), c_float(a.b)); }
 
@@ -211,7 +214,7 @@ Result<std::string> ParameterWriter::conv_u8(std::size_t stage, const Node& node
     SLUICE_ASSIGN_OR_RETURN(multipliers, plain_weight<float>(stage, node, 2, "multipliers", g.all_outputs()));
   }
   const std::string finish = braced(bias, multipliers, range_of(e.range), num(e.has_residual ? 1 : 0), zero_of(e.sum_zero),
-                                    num(e.residual_zero), c_float(e.sum_ratio), c_float(e.residual_ratio));
+                                    num(e.residual_first ? 1 : 0), addition_of(e.addition));
   return braced(window_of(g.window), weights, finish, unsigned_num(plan_.scratch[stage]), num(g.groups), num(g.depth), num(g.outputs),
                 num(e.zero_in), num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), out_of(out),
                 out == DType::kF32 ? apply_of(e.activation) : "NULL", function_of(e.activation));
@@ -325,10 +328,9 @@ Result<std::string> ParameterWriter::binary(std::size_t stage, const Node& node)
   const std::string channels = num(network_.stages[stage].out.channels);
   if (node.numeric == model::NumericClass::kInt8) {
     const operators::IntegerBinaryParameters p = integer::binary_parameters(graph_, node);
-    const float by = p.function == BinaryFunction::kAdd ? p.scale : 1.0f;
-    const float first = p.function == BinaryFunction::kMul ? p.scale_a * p.scale_b / p.scale : p.scale_a / by;
+    const float first = p.function == BinaryFunction::kMul ? p.scale_a * p.scale_b / p.scale : p.scale_a;
     return braced(a, b, channels, range_of(p.range), num(static_cast<int>(p.function)), num(p.zero_a), num(p.zero_b), c_float(first),
-                  c_float(p.scale_b / by), c_float(p.scale));
+                  c_float(p.scale_b), c_float(p.scale), addition_of(p.addition));
   }
   const operators::BinaryParameters p = kernels::binary_parameters(graph_, node);
   return braced(a, b, channels, num(static_cast<int>(p.function)), function_of(p.activation));

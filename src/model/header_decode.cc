@@ -191,11 +191,9 @@ class HeaderDecoder {
     SLUICE_RETURN_IF_ERROR(text(from.name(), to.name));
     SLUICE_RETURN_IF_ERROR(enumerator(from.op(), kOpKindCount, to.op));
     SLUICE_RETURN_IF_ERROR(enumerator(from.numeric(), kNumericClassCount, to.numeric));
-    to.epilogue.has_bias = from.has_bias();
-    to.epilogue.has_residual = from.has_residual();
+    const Activation activation{.a = from.function_a(), .b = from.function_b()};
+    to.epilogue = {from.has_bias(), from.has_residual(), from.residual_first(), from.of_i8(), activation};
     SLUICE_RETURN_IF_ERROR(enumerator(from.function(), kFunctionCount, to.epilogue.activation.function));
-    to.epilogue.activation.a = from.function_a();
-    to.epilogue.activation.b = from.function_b();
     SLUICE_RETURN_IF_ERROR(ids(from.inputs(), to.inputs));
     SLUICE_RETURN_IF_ERROR(ids(from.outputs(), to.outputs));
     SLUICE_RETURN_IF_ERROR(ids(from.weights(), to.weights));

@@ -212,7 +212,8 @@ class HeaderEncoder {
     return schema::CreateNode(builder_, name, static_cast<std::uint8_t>(node.op), static_cast<std::uint8_t>(node.numeric), attributes.type,
                               attributes.value, node.epilogue.has_bias, node.epilogue.has_residual,
                               static_cast<std::uint8_t>(activation.function), activation.a, activation.b, inputs, outputs, weights,
-                              node.first_subgraph, node.subgraph_count, node.quantisation);
+                              node.first_subgraph, node.subgraph_count, node.quantisation, node.epilogue.residual_first,
+                              node.epilogue.of_i8);
   }
 
   Offset<schema::Subgraph> make(const Subgraph& subgraph) {

@@ -16,6 +16,8 @@ Status NodeCheck::epilogue() const {
   const Integers integers = definition_of(node_.op).integers;
   if (integer() ? integers == Integers::kNever : integers == Integers::kAll) return invalid("G2: the class is not one of this operator's");
   const bool rounded_twice = integer() && epilogue.has_residual;
+  if ((epilogue.residual_first && !rounded_twice) || (epilogue.of_i8 && !rounded_twice && !(integer() && node_.op == OpKind::kBinary)))
+    return invalid("G2: only integers are added in an order or as i8");
   if (rounded_twice != (node_.quantisation != kNoQuantisation))
     return invalid("G2: a scale for the sums belongs to integers with a residual");
   return integer() ? integer_activation() : Status{};

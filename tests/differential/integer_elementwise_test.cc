@@ -106,6 +106,9 @@ TEST_CASE("integer binary nodes: functions, ranges, broadcasts") {
     }
   const Shape flat{7, 130};
   check_all(joined(F::kAdd, {flat, flat}, flat, {0.04f, 128}), {{.in_place = 0}, {.rows = 2, .threads = 2, .in_place = 1}});
+  Problem of_i8 = joined(F::kAdd, {flat, flat}, flat, {0.04f, 128});
+  of_i8.node().epilogue.of_i8 = true;
+  check_all(of_i8);
 }
 
 TEST_CASE("integer tables") {

@@ -107,7 +107,9 @@ struct ProductOf {
   bool residual = false;
   model::Activation activation;
   float larger = 1.0f;  // multipliers
-  int run_time = 0;     // 1: the input's zero point comes at run time; 2: a scale too; 3: one for each channel
+  bool residual_first = false;
+  bool of_i8 = false;  // as the residual is added
+  int run_time = 0;    // 1: the input's zero point comes at run time; 2: a scale too; 3: one for each channel
 };
 
 /// Bytes or floats that come at run time behind the other inputs.
@@ -139,7 +141,7 @@ inline void add_products(Problem& p, IntegerWeight w, const Shape& out, const Pr
   }
   add_plain_values(p, DType::kI32, bias);
   if (how.out != DType::kI32) add_plain_values(p, DType::kF32, multipliers);
-  p.node().epilogue = {true, how.residual, how.activation};
+  p.node().epilogue = {true, how.residual, how.residual_first, how.of_i8, how.activation};
   if (how.run_time > 0) {
     p.graph.tensors[p.node().inputs[0].index()].quantisation = model::kNoQuantisation;
     add_run_time_input(p, DType::kU8, std::vector<std::uint8_t>{static_cast<std::uint8_t>(how.zero_in)});

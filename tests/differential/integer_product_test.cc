@@ -119,8 +119,8 @@ TEST_CASE("integer products end as u8 in a range, behind a residual, as f32 or a
   for (const ProductOf& how :
        {ProductOf{.activation = {model::Function::kRelu}}, ProductOf{.activation = {model::Function::kClip, -1.0f, 2.5f}},
         ProductOf{.residual = true}, ProductOf{.drawn = Drawn::kExtremes, .residual = true, .activation = {model::Function::kRelu}},
-        ProductOf{.out = DType::kF32}, ProductOf{.out = DType::kF32, .activation = {model::Function::kSigmoid}},
-        ProductOf{.out = DType::kI32}}) {
+        ProductOf{.residual = true, .residual_first = true, .of_i8 = true}, ProductOf{.out = DType::kF32},
+        ProductOf{.out = DType::kF32, .activation = {model::Function::kSigmoid}}, ProductOf{.out = DType::kI32}}) {
     check_all(integer_dense(Shape{14, 40}, 37, how), cuts);
     check_all(integer_conv(conv(square(9, 1), 24, 70), 1, how), cuts);
     check_all(integer_conv(conv(square(9, 3), 12, 50), 1, how), cuts);
@@ -166,6 +166,48 @@ TEST_CASE("integer sums whose multiples leave 32 bits end at the bounds of the r
       check_all(integer_dense(Shape{14, 40}, 37, how));
       check_all(integer_conv(conv(square(5, 3), 40, 40, 40), 1, how));
     }
+}
+
+TEST_CASE("a residual has the roundings of its place in the addition") {
+  // Found with ONNX Runtime 1.30 (QLinearAdd): where another order of the operands, or of the zero points, gives a neighbour.
+  struct Addition {
+    Quantised a, b, out;
+    int left, right, sum;
+  };
+  const std::vector<Addition> bytes{{{0.07215861976146698f, 199}, {0.07041466236114502f, 181}, {0.006388791371136904f, 197}, 208, 174, 222},
+                                    {{0.043030109256505966f, 196}, {0.04297887533903122f, 3}, {0.022714558988809586f, 80}, 48, 134, 48},
+                                    {{0.06857182830572128f, 165}, {0.035091932862997055f, 122}, {0.04649375379085541f, 154}, 163, 59, 104},
+                                    {{0.05235770717263222f, 148}, {0.07512208074331284f, 83}, {0.07427574694156647f, 82}, 17, 157, 65}};
+  const std::vector<Addition> of_i8{
+      {{0.06546615064144135f, -57}, {0.028733907267451286f, 50}, {0.016177894547581673f, 20}, -77, 57, -48},
+      {{0.043030109256505966f, 68}, {0.04297887533903122f, -125}, {0.022714558988809586f, -48}, -80, 6, -81},
+      {{0.01143693458288908f, -128}, {0.06836950778961182f, -128}, {0.03259105607867241f, -128}, -110, -75, -10},
+      {{0.05235770717263222f, 20}, {0.07512208074331284f, -45}, {0.07427574694156647f, -46}, -111, 29, -64}};
+  const auto check = [](const Addition& c, int offset, bool residual_first) {
+    const auto moved = [&](Quantised q) { return Quantised{q.scale, q.zero + offset}; };
+    const Quantised sum = moved(residual_first ? c.b : c.a), residual = moved(residual_first ? c.a : c.b);
+    // A product with 1, whose multiplier is 1, is its input.
+    Problem p = integer_dense(Shape{1, 1}, 1, {.residual = true, .residual_first = residual_first, .of_i8 = offset != 0});
+    const auto quantise = [&](std::uint32_t quantisation, const Quantised& q) {
+      p.graph.quantisations[quantisation].scales = {q.scale};
+      p.graph.quantisations[quantisation].zero_points = {q.zero};
+    };
+    const auto set = [](std::vector<std::byte>& values, const auto& value) { std::memcpy(values.data(), &value, sizeof value); };
+    quantise(p.node().quantisation, sum);
+    quantise(p.graph.tensors[p.node().inputs[1].index()].quantisation, residual);
+    quantise(p.output().quantisation, moved(c.out));
+    set(p.weights[0], std::int8_t{1});
+    set(p.weights[1], static_cast<std::int32_t>(-sum.zero));
+    set(p.weights[2], 1.0f);
+    set(p.inputs[0], static_cast<std::uint8_t>((residual_first ? c.right : c.left) + offset));
+    set(p.inputs[1], static_cast<std::uint8_t>((residual_first ? c.left : c.right) + offset));
+    CHECK(values_of<std::uint8_t>(run_reference(p))[0] == c.sum + offset);
+    check_all(p, {{}});
+  };
+  for (const bool residual_first : {false, true}) {
+    for (const Addition& c : bytes) check(c, 0, residual_first);
+    for (const Addition& c : of_i8) check(c, 128, residual_first);
+  }
 }
 
 TEST_CASE("a residual of integers may be replaced by the output") {

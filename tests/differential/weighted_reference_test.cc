@@ -37,7 +37,7 @@ model::ConvAttributes conv_of(std::int64_t size, std::int64_t in, std::int64_t o
   return {with_output(w), groups, in, out};
 }
 
-const model::Epilogue kFull{true, true, {model::Function::kSilu}};
+const model::Epilogue kFull{.has_bias = true, .has_residual = true, .activation = {model::Function::kSilu}};
 
 TEST_CASE("each kind of convolution and dense layer takes its own kernel and gives the reference's bits") {
   check_all_cuts(conv_problem(conv_of(9, 6, 40, 3, 1, 1), 2, kFull), kernel_id::kConvDirect);

@@ -680,6 +680,28 @@ TEST_CASE("bytes of the ONNX graph are given as they are: signed ports, ports am
   }
 }
 
+TEST_CASE("an addition keeps the order of its operands and the type of the file") {
+  for (const Linear& q : {kIn, kSignedIn})
+    for (const bool residual_first : {false, true}) {
+      QdqBuilder b;
+      b.input("x", {1, 8, 5, 6}).output("y");
+      const std::string x = b.pair("x", q);
+      b.node("Conv", {x, b.float_weight("w", {8, 8, 1, 1})}, {"c"}, window(1, 0));
+      const std::string product = b.pair("c", q);
+      b.node("Add", residual_first ? std::vector{x, product} : std::vector{product, x}, {"sum"});
+      b.node("Add", {b.pair("sum", q), b.pair("z", q)}, {"more"}).input("z", {1, 1, 5, 6});
+      b.node("Identity", {b.pair("more", q)}, {"y"});
+      const TemporaryFolder folder;
+      const auto model = converted(folder, b);  // read from its file
+      for (const model::Node& node : model->graph().nodes) {
+        INFO(node.name << (q.is_signed ? ", i8" : "") << (residual_first ? ", residual first" : ""));
+        CHECK(node.epilogue.residual_first == (node.op == OpKind::kConv && residual_first));
+        CHECK(node.epilogue.of_i8 == ((node.op == OpKind::kConv || node.op == OpKind::kBinary) && q.is_signed));
+      }
+      CHECK((count(model->graph(), OpKind::kConv) == 1 && count(model->graph(), OpKind::kBinary) == 1));
+    }
+}
+
 TEST_CASE("what integers cannot say exactly stays with the generic kernels") {
   const auto classes = [](const QdqBuilder& b, OpKind op) {
     const TemporaryFolder folder;

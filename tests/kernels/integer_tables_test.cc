@@ -204,8 +204,13 @@ TEST_CASE("runs of all instruction sets") {
   const auto a = drawn<std::uint8_t>(300, random), b = drawn<std::uint8_t>(300, random), results = drawn<std::uint8_t>(256, random);
   std::vector<float> reals;
   for (int i = 0; i < 300; ++i) reals.push_back(static_cast<float>(static_cast<int>(random() % 4000) - 2000) * 0.0037f);
-  operators::IntegerBinaryParameters join{
-      .range = {.zero = 50}, .zero_a = 3, .zero_b = 200, .scale_a = 0.03f, .scale_b = 0.05f, .scale = 0.07f};
+  operators::IntegerBinaryParameters join{.range = {.zero = 50},
+                                          .zero_a = 3,
+                                          .zero_b = 200,
+                                          .scale_a = 0.03f,
+                                          .scale_b = 0.05f,
+                                          .scale = 0.07f,
+                                          .addition = {0.41f, 0.72f, -33.7f, 0}};
   const operators::IntegerBorderParameters border{0.021f, 130};
   for (std::int64_t n : {1, 7, 16, 31, 64, 65, 300})
     for (const TileTable* table : tables()) {

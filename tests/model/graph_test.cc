@@ -189,6 +189,8 @@ TEST_CASE("G2: other operators") {
       {"weights of an operator without", [](Graph& g) { g.nodes[kUnaryNode].weights = g.nodes[kStem].weights; }, "number of weights"},
       {"bias is missing", [](Graph& g) { g.nodes[kStem].weights.pop_back(); }, "number of weights"},
       {"bias where none is", [](Graph& g) { g.nodes[kConcatNode].epilogue.has_bias = true; }, "neither bias nor residual"},
+      {"an order where integers are not added", [](Graph& g) { g.nodes[kStem].epilogue.residual_first = true; }, "added in an order"},
+      {"floats of i8", [](Graph& g) { g.nodes[kMulNode].epilogue.of_i8 = true; }, "added in an order"},
       {"activation where none is", [](Graph& g) { g.nodes[kPadNode].epilogue.activation.function = Function::kRelu; }, "no activation"},
       {"activation of NaN", [](Graph& g) { g.nodes[kGrouped].epilogue.activation.b = kNan; }, "not numbers"},
       {"u8 into a convolution", [](Graph& g) { g.tensors[g.inputs[0].tensor.index()].dtype = DType::kU8; }, "not f32"},

@@ -89,7 +89,7 @@ TEST_CASE("a model file gives back the graph that was written") {
   CHECK(model->hash() == xxh3_64(*again));
 
   CHECK(graph.nodes[kWinograd].numeric == NumericClass::kWinograd4);
-  CHECK(graph.nodes[kGrouped].epilogue == Epilogue{true, false, {Function::kClip, 0, 6}});
+  CHECK(graph.nodes[kGrouped].epilogue == Epilogue{.has_bias = true, .activation = {Function::kClip, 0, 6}});
   CHECK(graph.nodes[kStem].as<ConvAttributes>().window == sample.graph.nodes[kStem].as<ConvAttributes>().window);
   CHECK(graph.nodes[kSliceNode].as<SliceAttributes>().step[2] == -1);
   CHECK(graph.nodes[kPadNode].as<PadAttributes>().before[2] == 2);

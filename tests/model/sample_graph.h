@@ -121,7 +121,7 @@ inline void add_convolutions(GraphBuilder& b, TensorId image, TensorId out) {
   const TensorId pooled = b.tensor("pooled", {1, 4, 4, 48});
 
   Node& n0 = b.node(OpKind::kConv, {image}, stem, conv_attributes({1, 8, 8, 3}, wide, 3, 1, 1));
-  n0.epilogue = {true, false, {Function::kRelu, 0, 0}};
+  n0.epilogue = {.has_bias = true, .activation = {Function::kRelu, 0, 0}};
   n0.weights = {b.panels("stem.weight", {32, 3, 3, 3}, 2, 9, 3), b.plain("stem.bias", {32})};
 
   Node& n1 = b.node(OpKind::kConv, {stem}, depthwise, conv_attributes(wide, wide, 3, 1, 1, 32));
@@ -133,7 +133,7 @@ inline void add_convolutions(GraphBuilder& b, TensorId image, TensorId out) {
   n2.weights = {b.panels("winograd.weight", {32, 3, 3, 32}, 2, 9, 32)};
 
   Node& n3 = b.node(OpKind::kConv, {winograd}, grouped, conv_attributes(wide, {1, 8, 8, 48}, 1, 1, 0, 2));
-  n3.epilogue = {true, false, {Function::kClip, 0, 6}};
+  n3.epilogue = {.has_bias = true, .activation = {Function::kClip, 0, 6}};
   n3.weights = {b.panels("grouped.weight", {48, 1, 1, 16}, 4, 1, 16), b.plain("grouped.bias", {64})};
 
   PoolAttributes pool;
@@ -230,13 +230,15 @@ inline void add_integers(GraphBuilder& b, TensorId in, TensorId out) {
   b.node(OpKind::kQuantize, {in}, quantized).numeric = NumericClass::kInt8;
   Node& dense = b.node(OpKind::kDense, {quantized}, sums, DenseAttributes{50, 20});
   dense.numeric = NumericClass::kInt8;
-  dense.epilogue = {true, false, {Function::kRelu, 0, 0}};
+  dense.epilogue = {.has_bias = true, .activation = {Function::kRelu, 0, 0}};
   dense.weights = {b.panels("dense8", {20, 50}, 2, 1, 13), b.plain("dense8.bias", {32}, DType::kI32), b.plain("dense8.multipliers", {32})};
   b.graph.weights[dense.weights[0].index()].panel_layout = {.layout = WeightLayout::kPanels, .dtype = DType::kI8, .k_interleave = 4};
   Node& table = b.node(OpKind::kUnary, {sums}, looked);
   table.numeric = NumericClass::kInt8;
   table.weights = {b.plain("table8", {256}, DType::kU8)};
-  b.node(OpKind::kBinary, {looked, sums}, product, BinaryAttributes{BinaryFunction::kMul}).numeric = NumericClass::kInt8;
+  Node& added = b.node(OpKind::kBinary, {looked, sums}, product, BinaryAttributes{BinaryFunction::kAdd});
+  added.numeric = NumericClass::kInt8;
+  added.epilogue.of_i8 = true;
   b.node(OpKind::kDequantize, {product}, out).numeric = NumericClass::kInt8;
 }
 

@@ -151,7 +151,11 @@ class RandomProblems {
     for (int i = 0; i < 2; ++i) kernels::test::add_plain_weight(p, p.output().shape.back(), random_);
     return p;
   }
-  model::Epilogue epilogue() { return {coin(), coin(), {coin() ? model::Function::kLeakyRelu : model::Function::kNone, 0.25f, 0}}; }
+  model::Epilogue epilogue() {
+    return {.has_bias = coin(),
+            .has_residual = coin(),
+            .activation = {coin() ? model::Function::kLeakyRelu : model::Function::kNone, 0.25f, 0}};
+  }
 
   model::Window window() {
     model::Window w{

@@ -31,7 +31,7 @@ struct Sample : HandMade {
     add_dense_weights(32, kInputs);
     model::Node& node = add_node(model::OpKind::kDense, {0, 1}, 2, model::DenseAttributes{kInputs, 32});
     node.weights = {WeightId(0), WeightId(1)};
-    node.epilogue = {true, true, {model::Function::kRelu, 0, 0}};
+    node.epilogue = {.has_bias = true, .has_residual = true, .activation = {model::Function::kRelu, 0, 0}};
   }
 
   void add_part(RowRange rows, ChannelRange channels, ReductionRange reduction, std::size_t sums) {

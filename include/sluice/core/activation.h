@@ -50,6 +50,9 @@ struct Activation {
 struct Epilogue {
   bool has_bias = false;      // the node's second weight: f32, channels padded to whole panels with zeros
   bool has_residual = false;  // the node's last input: same shape as the output
+  // How integers are added (operators/parameters/integer.h):
+  bool residual_first = false;  // the residual is the addition's first operand
+  bool of_i8 = false;           // operands and output are i8 in the ONNX file
   Activation activation;
   friend bool operator==(const Epilogue&, const Epilogue&) = default;
 };

@@ -26,8 +26,9 @@ typedef struct sluice_binary_u8 {
   uint32_t channels;
   sluice_range range;
   uint8_t function, zero_a, zero_b;
-  float scale_a, scale_b; /* of sums: by the output's; of products: the first is that of both by the output's */
+  float scale_a, scale_b; /* of products: the first is that of both by the output's */
   float scale;
+  sluice_sum_u8 addition;
 } sluice_binary_u8;
 
 /* Comparisons are those of the engine's vectors. */
@@ -46,7 +47,7 @@ SLUICE_FN float sluice_combine_u8(uint8_t function, float a, float b) {
 
 SLUICE_FN uint8_t sluice_join_u8(const sluice_binary_u8* p, uint8_t a, uint8_t b) {
   const float left = sluice_to_real(a, p->zero_a, p->scale_a), right = sluice_to_real(b, p->zero_b, p->scale_b);
-  if (p->function == SLUICE_ADD) return sluice_to_u8_with_zero(left + right, &p->range, 0);
+  if (p->function == SLUICE_ADD) return sluice_add_u8(&p->addition, a, b, &p->range);
   if (p->function == SLUICE_MUL) return sluice_to_u8_with_zero((float)((a - p->zero_a) * (b - p->zero_b)) * p->scale_a, &p->range, 0);
   return sluice_to_u8(sluice_combine_u8(p->function, left, right) / p->scale, &p->range);
 }

@@ -344,6 +344,8 @@ class FormInteger {
     return Target{readers, {}, {}, *scale};
   }
 
+  bool of_i8(const Target& target) const { return draft_.value(source_[target.quantisers[0]].output).dtype == DType::kI8; }
+
   /// `node` over bytes, its result rounded as `target` says.
   void push_rounded(DraftNode node, const Target& target) {
     const ValueId first = source_[target.quantisers[0]].output;
@@ -411,6 +413,7 @@ class FormInteger {
     const auto operands = byte_operands(node);
     if (!operands) return false;
     node.inputs = *operands;
+    node.epilogue.of_i8 = function == BinaryFunction::kAdd && of_i8(*target);
     push_rounded(std::move(node), *target);
     return true;
   }
@@ -423,7 +426,7 @@ class FormInteger {
     const auto bytes = bytes_of(node.inputs[0]);
     const auto target = bytes ? target_of(node.output) : std::nullopt;
     if (!target || pool.window.taps() > operators::kMostAveragedBytes) return false;
-    pool.of_i8 = draft_.value(source_[target->quantisers[0]].output).dtype == DType::kI8;
+    pool.of_i8 = of_i8(*target);
     node.inputs = {*bytes};
     push_rounded(std::move(node), *target);
     return true;

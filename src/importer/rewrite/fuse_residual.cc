@@ -42,6 +42,8 @@ void fuse_residual(Draft& draft) {
       if (fused.numeric == model::NumericClass::kInt8) {
         fused.sums = draft.value(fused.output).bytes;
         fused.epilogue.activation = add.epilogue.activation;
+        fused.epilogue.residual_first = i == 1;
+        fused.epilogue.of_i8 = add.epilogue.of_i8;
       }
       fused.inputs.push_back(add.inputs[1 - i]);
       fused.output = add.output;

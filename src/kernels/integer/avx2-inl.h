@@ -23,6 +23,7 @@ struct Avx2 {
   static SLUICE_INLINE Reals add(Reals a, Reals b) { return _mm256_add_ps(a, b); }
   static SLUICE_INLINE Reals minus(Reals a, Reals b) { return _mm256_sub_ps(a, b); }
   static SLUICE_INLINE Reals times(Reals a, Reals b) { return _mm256_mul_ps(a, b); }
+  static SLUICE_INLINE Reals fused(Reals a, Reals b, Reals c) { return _mm256_fmadd_ps(a, b, c); }
   static SLUICE_INLINE Reals divide(Reals a, Reals b) { return _mm256_div_ps(a, b); }
   static SLUICE_INLINE Reals quotient(Reals a, Reals by, Reals inverse) {
     const Reals near = _mm256_mul_ps(a, inverse);

@@ -27,6 +27,7 @@ struct Avx512 {
   static SLUICE_INLINE Reals add(Reals a, Reals b) { return _mm512_add_ps(a, b); }
   static SLUICE_INLINE Reals minus(Reals a, Reals b) { return _mm512_sub_ps(a, b); }
   static SLUICE_INLINE Reals times(Reals a, Reals b) { return _mm512_mul_ps(a, b); }
+  static SLUICE_INLINE Reals fused(Reals a, Reals b, Reals c) { return _mm512_fmadd_ps(a, b, c); }
   static SLUICE_INLINE Reals divide(Reals a, Reals b) { return _mm512_div_ps(a, b); }
   static SLUICE_INLINE Reals quotient(Reals a, Reals by, Reals inverse) {
     const Reals near = _mm512_mul_ps(a, inverse);

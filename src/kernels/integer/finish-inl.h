@@ -31,25 +31,37 @@ SLUICE_INLINE V::Reals divide(V::Reals value, const Divisor& by) {
   return V::quotient(V::at_least(by.least, V::at_most(by.most, value)), by.divisor, by.inverse);
 }
 
+/// What adds two tensors (operators::IntegerSum).
+struct Addition {
+  V::Reals ratio_a, ratio_b, constant;
+  explicit SLUICE_INLINE Addition(const operators::IntegerSum& sum)
+      : ratio_a(V::set(sum.ratio_a)), ratio_b(V::set(sum.ratio_b)), constant(V::set(sum.constant)) {}
+  /// Of operands less the offset.
+  SLUICE_INLINE V::Reals operator()(V::Reals a, V::Reals b) const { return V::fused(a, ratio_a, V::fused(b, ratio_b, constant)); }
+};
+
 /// A residual behind the sums.
 struct Residual {
   Range sum_range;
-  V::Reals sum_ratio, ratio, zero;  // of the scales by the output's
-  V::Reals zero_out;
+  V::Reals sum_zero, offset;  // the sum's zero point, less the offset
+  Addition addition;
+  bool first = false;
   bool near = false;  // no sum of both is so far from the output's range that an integer does not hold it
 };
 SLUICE_INLINE Residual residual_of(const IntegerEpilogue& e) {
+  const operators::IntegerSum& sum = e.addition;
   return {range_of({.zero = e.sum_zero}),
-          V::set(e.sum_ratio),
-          V::set(e.residual_ratio),
-          V::set(static_cast<float>(e.residual_zero)),
-          V::set(static_cast<float>(e.range.zero)),
-          e.sum_ratio + e.residual_ratio < 0x1p15f};
+          V::set(static_cast<float>(e.sum_zero - sum.offset)),
+          V::set(static_cast<float>(sum.offset)),
+          Addition(sum),
+          e.residual_first,
+          sum.ratio_a + sum.ratio_b < 0x1p14f};
 }
-/// Both, in steps of the output, its zero point with them.
+/// Both, in steps of the output, less the offset.
 SLUICE_INLINE V::Reals with_residual(V::Reals value, const Residual& r, V::Sums residual) {
-  const V::Reals sum = V::times(V::rounded(bounded(value, r.sum_range)), r.sum_ratio);
-  return V::add(V::add(sum, V::times(V::minus(V::reals(residual), r.zero), r.ratio)), r.zero_out);
+  const V::Reals sum = V::add(V::rounded(bounded(value, r.sum_range)), r.sum_zero);
+  const V::Reals other = V::minus(V::reals(residual), r.offset);
+  return r.first ? r.addition(other, sum) : r.addition(sum, other);
 }
 
 /// Sums of whole panels with a residual; false: not `near`, or this instruction set has no code for them.
@@ -58,7 +70,7 @@ SLUICE_INLINE bool finish_near(const V::Sums (&sums)[kRows][kVectors], const Til
   const Residual residual = residual_of(*job.epilogue);
   if (!residual.near) return false;
   IntegerRange bytes = job.epilogue->range;
-  bytes.zero = 0;  // which is in the value
+  bytes.zero = job.epilogue->addition.offset;  // the rest is in the value
   const auto vector = [&](int m, int v) __attribute__((always_inline)) {
     const std::int64_t channel = first + v * V::kLanes;
     const V::Reals value = V::times(V::reals(sums[m][v]), V::load(job.multipliers + channel));
@@ -72,7 +84,7 @@ template <int kRows, int kVectors>
 __attribute__((noinline)) void finish_bytes(const V::Sums* sums, const TileRows& rows, const Finish& job, std::int64_t first,
                                             std::int64_t left) {
   IntegerRange bytes = job.epilogue->range;
-  if (job.epilogue->has_residual) bytes.zero = 0;  // which is in the value
+  if (job.epilogue->has_residual) bytes.zero = job.epilogue->addition.offset;  // the rest is in the value
   const Range range = range_of(bytes);
   const Residual residual = residual_of(*job.epilogue);
   for (int m = 0; m < kRows; ++m)

@@ -69,8 +69,7 @@ class Finish {
     if (out.dtype == DType::kF32)
       out.at<float>(row, pixel)[n] = reference::apply(epilogue_.activation, value);
     else
-      out.at<std::uint8_t>(row, pixel)[n] =
-          epilogue_.has_residual ? to_u8_with_zero(with_residual(value, row, pixel, n), epilogue_.range) : to_u8(value, epilogue_.range);
+      out.at<std::uint8_t>(row, pixel)[n] = epilogue_.has_residual ? with_residual(value, row, pixel, n) : to_u8(value, epilogue_.range);
   }
 
  private:
@@ -80,11 +79,10 @@ class Finish {
     return real + multipliers_[n];  // which are the bias
   }
 
-  float with_residual(float value, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
+  std::uint8_t with_residual(float value, std::int64_t row, std::int64_t pixel, std::int64_t n) const noexcept {
     const IntegerEpilogue& e = epilogue_;
-    const std::uint8_t residual = call_.inputs.back().view.at<const std::uint8_t>(row, pixel)[n];
-    const float sum = to_real(to_u8(value, {.zero = e.sum_zero}), e.sum_zero, e.sum_ratio);
-    return sum + to_real(residual, e.residual_zero, e.residual_ratio);
+    const std::uint8_t residual = call_.inputs.back().view.at<const std::uint8_t>(row, pixel)[n], sum = to_u8(value, {.zero = e.sum_zero});
+    return e.residual_first ? added(e.addition, residual, sum, e.range) : added(e.addition, sum, residual, e.range);
   }
 
   using IntegerEpilogue = operators::IntegerEpilogue;
@@ -217,8 +215,7 @@ void table(const KernelCall& call) noexcept {
 namespace {
 
 std::uint8_t join(const operators::IntegerBinaryParameters& p, std::uint8_t a, std::uint8_t b) noexcept {
-  if (p.function == BinaryFunction::kAdd)
-    return to_u8_with_zero(to_real(a, p.zero_a, p.scale_a / p.scale) + to_real(b, p.zero_b, p.scale_b / p.scale), p.range);
+  if (p.function == BinaryFunction::kAdd) return added(p.addition, a, b, p.range);
   if (p.function == BinaryFunction::kMul)
     return to_u8_with_zero(static_cast<float>((a - p.zero_a) * (b - p.zero_b)) * (p.scale_a * p.scale_b / p.scale), p.range);
   const float value = kernels::generic::apply(p.function, to_real(a, p.zero_a, p.scale_a), to_real(b, p.zero_b, p.scale_b));

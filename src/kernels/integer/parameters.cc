@@ -38,6 +38,14 @@ IntegerRange range_of(const Graph& graph, const Node& node) noexcept {
   return range;
 }
 
+/// The zero points are those of the ONNX file; the inner sum of their products is fused, as ONNX Runtime's compiler left it.
+operators::IntegerSum addition(const Scale& a, const Scale& b, const Scale& out, const Node& node) noexcept {
+  const int offset = node.epilogue.of_i8 ? 128 : 0;
+  const auto zero = [&](const Scale& scale) { return static_cast<float>(scale.zero - offset); };
+  const float ratio_a = a.scale / out.scale, ratio_b = b.scale / out.scale;
+  return {ratio_a, ratio_b, zero(out) - std::fma(ratio_a, zero(a), ratio_b * zero(b)), static_cast<std::uint8_t>(offset)};
+}
+
 operators::IntegerWeightedParameters weighted_parameters(const Graph& graph, const Node& node) noexcept {
   const model::Weight& weight = graph.weight(node.weights[0]);
   operators::IntegerWeightedParameters weighted;
@@ -53,12 +61,11 @@ operators::IntegerWeightedParameters weighted_parameters(const Graph& graph, con
   epilogue.range = range_of(graph, node);
   if (!node.epilogue.has_residual) return weighted;
   const Scale sum = scale_of(graph, node.quantisation), residual = scale_of(graph, node.inputs.back());
-  const float scale = scale_of(graph, node.outputs[0]).scale;
+  const Scale out = scale_of(graph, node.outputs[0]);
   epilogue.has_residual = true;
+  epilogue.residual_first = node.epilogue.residual_first;
   epilogue.sum_zero = sum.zero;
-  epilogue.sum_ratio = sum.scale / scale;
-  epilogue.residual_zero = residual.zero;
-  epilogue.residual_ratio = residual.scale / scale;
+  epilogue.addition = epilogue.residual_first ? addition(residual, sum, out, node) : addition(sum, residual, out, node);
   return weighted;
 }
 
@@ -109,14 +116,15 @@ operators::IntegerResizeParameters resize_parameters(const Graph& graph, const N
 operators::IntegerTableParameters table_parameters(const Graph&, const Node&) noexcept { return {}; }
 
 operators::IntegerBinaryParameters binary_parameters(const Graph& graph, const Node& node) noexcept {
-  const Scale a = scale_of(graph, node.inputs[0]), b = scale_of(graph, node.inputs[1]);
+  const Scale a = scale_of(graph, node.inputs[0]), b = scale_of(graph, node.inputs[1]), out = scale_of(graph, node.outputs[0]);
   return {.function = node.as<model::BinaryAttributes>().function,
           .range = range_of(graph, node),
           .zero_a = a.zero,
           .zero_b = b.zero,
           .scale_a = a.scale,
           .scale_b = b.scale,
-          .scale = scale_of(graph, node.outputs[0]).scale};
+          .scale = out.scale,
+          .addition = addition(a, b, out, node)};
 }
 
 operators::IntegerBorderParameters quantize_parameters(const Graph& graph, const Node& node) noexcept {

@@ -38,6 +38,11 @@ struct Portable {
   static SLUICE_INLINE Reals add(Reals a, Reals b) { return a + b; }
   static SLUICE_INLINE Reals minus(Reals a, Reals b) { return a - b; }
   static SLUICE_INLINE Reals times(Reals a, Reals b) { return a * b; }
+  /// a * b + c, rounded once.
+  static SLUICE_INLINE Reals fused(Reals a, Reals b, Reals c) {
+    for (int i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return c;
+  }
   static SLUICE_INLINE Reals divide(Reals a, Reals b) { return a / b; }
   static SLUICE_INLINE Reals quotient(Reals a, Reals by, Reals) { return a / by; }
   static SLUICE_INLINE Reals at_least(Reals a, Reals b) { return a > b ? a : b; }

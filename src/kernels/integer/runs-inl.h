@@ -70,21 +70,27 @@ struct Joined {
   V::Sums zero_a, zero_b;
   V::Reals scale_a, scale_b, zero, ratio;
   Divisor scale;
+  Addition addition;
   V::PackedRange range;
 
   explicit SLUICE_INLINE Joined(const operators::IntegerBinaryParameters& p)
-      : zero_a(V::set_sum(p.zero_a)),
-        zero_b(V::set_sum(p.zero_b)),
-        scale_a(V::set(kAdds ? p.scale_a / p.scale : p.scale_a)),
-        scale_b(V::set(kAdds ? p.scale_b / p.scale : p.scale_b)),
+      : zero_a(V::set_sum(kAdds ? p.addition.offset : p.zero_a)),
+        zero_b(V::set_sum(kAdds ? p.addition.offset : p.zero_b)),
+        scale_a(V::set(p.scale_a)),
+        scale_b(V::set(p.scale_b)),
         zero(V::set(static_cast<float>(p.range.zero))),
         ratio(V::set(p.scale_a * p.scale_b / p.scale)),
         scale(divisor_of(p.scale)),
-        range(V::packed_range({.zero = kAdds || kMultiplies ? std::uint8_t{0} : p.range.zero, .low = p.range.low, .high = p.range.high})) {}
+        addition(p.addition),
+        range(V::packed_range({.zero = kAdds         ? p.addition.offset
+                                       : kMultiplies ? std::uint8_t{0}
+                                                     : p.range.zero,
+                               .low = p.range.low,
+                               .high = p.range.high})) {}
 
   SLUICE_INLINE V::Sums integers(const std::uint8_t* a, const std::uint8_t* b, int v) const {
     if constexpr (kAdds) {
-      return V::packable(V::add(V::add(real(a, v, zero_a, scale_a), real(b, v, zero_b, scale_b)), zero));
+      return V::packable(addition(centred(a, v, zero_a), centred(b, v, zero_b)));
     } else if constexpr (kMultiplies) {
       return V::packable(V::add(V::times(V::times(centred(a, v, zero_a), centred(b, v, zero_b)), ratio), zero));
     } else {

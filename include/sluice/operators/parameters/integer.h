@@ -4,7 +4,8 @@
 //
 //     y = zero + round_half_even(min(max(value, low - zero), high - zero))      low and high: 0 and 255, narrowed by relu or clip
 //
-// Each operation before it is rounded to f32, nothing contracted; a value that is no number gives `low`. Below, u8(value) is that rule; v8(value)
+// Each operation before it is rounded to f32, nothing contracted but where fma says so; a value that is no number gives `low`. Below, u8(value)
+// is that rule; v8(value)
 // rounds the value with the zero point in it, which gives the even byte of halves:
 //
 //     y = round_half_even(min(max(value + zero, low), high))
@@ -32,11 +33,22 @@ struct IntegerRange {
   std::uint8_t high = 255;
 };
 
+/// How two u8 tensors are added, with the roundings of ONNX Runtime's QLinearAdd: `offset` is 128 where the ONNX file has i8, else 0, and
+/// `constant` what both zero points come to:
+///
+///     y = round_half_even(min(max(fma(a - offset, ratio_a, fma(b - offset, ratio_b, constant)), low - offset), high - offset)) + offset
+struct IntegerSum {
+  float ratio_a = 1.0f;  // of the scales by the output's
+  float ratio_b = 1.0f;
+  float constant = 0.0f;
+  std::uint8_t offset = 0;
+};
+
 /// What becomes of the 32-bit sums of a convolution or dense layer. Outputs of u8 are rounded to `range`; of f32 multiplied and activated;
 /// of i32 the sums themselves. With a residual, sums are first rounded to u8 with scale and zero point of their own:
 ///
 ///     t = u8(float(sum) * multiplier, sum_zero)
-///     y = v8((t - sum_zero) * sum_ratio + (residual - residual_zero) * residual_ratio)     ratios: of the scales to the output's
+///     y = t and the residual as `addition` has it      the residual is its first operand, a, with `residual_first`, else its second
 ///
 /// Where zero point and scale come at run time they are inputs behind the values, a u8 and one f32 or one a channel:
 ///
@@ -47,10 +59,9 @@ struct IntegerEpilogue {
   std::uint8_t run_time = 0;  // inputs that come at run time: none, the zero point, or the zero point and the scale
   IntegerRange range;
   bool has_residual = false;
+  bool residual_first = false;
   std::uint8_t sum_zero = 0;
-  std::uint8_t residual_zero = 0;
-  float sum_ratio = 1.0f;
-  float residual_ratio = 1.0f;
+  IntegerSum addition;
   Activation activation;  // of f32 outputs
 };
 
@@ -122,7 +133,7 @@ struct IntegerPoolParameters {
   }
 };
 
-/// A sum is v8((a - zero_a) * (scale_a / scale) + (b - zero_b) * (scale_b / scale)), a product
+/// A sum is what `addition` says, a product
 /// v8(float((a - zero_a) * (b - zero_b)) * ((scale_a * scale_b) / scale)), any other function
 /// u8(f((a - zero_a) * scale_a, (b - zero_b) * scale_b) / scale); numpy broadcasting of the two input shapes.
 struct IntegerBinaryParameters {
@@ -133,6 +144,7 @@ struct IntegerBinaryParameters {
   float scale_a = 1.0f;
   float scale_b = 1.0f;
   float scale = 1.0f;
+  IntegerSum addition;
 };
 
 /// Softmax of a line whose largest byte is `most`, with the table of 256 floats that is the weight:
