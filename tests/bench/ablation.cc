@@ -14,11 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sluice/core/storage_interrupts.h"
-#include "sluice/engine/engine.h"
-#include "sluice/plan/verify.h"
 #include "src/cli/profile_file.h"
-#include "tests/bench/must.h"
+#include "tests/bench/planned.h"
 #include "tests/bench/pool.h"
 
 namespace sluice::bench {
@@ -37,56 +34,23 @@ plan::Plan without_preload(plan::Plan plan) {
 /// A plan ready to run: as it is, and with addresses from a pool.
 class Variant {
  public:
-  Variant(const Model& model, plan::Plan plan) : model_(model), plan_(std::move(plan)), threads_(must(make_thread_pool(1))) {
-    must(plan::verify(plan_, model.graph(), {.file_size = model.file().file_size(), .model_hash = model.file().hash()}));
-    const std::vector<int> load_cpus = processors_to_load_on(model.file().path(), plan_.threads);
-    arena_ = must(Arena::reserve(plan_.arena_bytes));
-    must(arena_.commit(plan_.arena_bytes));
-    planned_ = must(executor::Executor::create(model.graph(), plan_, model.file().source(), arena_, *threads_, {.load_cpus = load_cpus}));
-    fill_inputs();
-    run_planned();
-    pooled_ = must(PooledRuns::create(model.graph(), plan_, model.file().source(), arena_, *threads_, load_cpus));
-  }
+  Variant(const Model& model, plan::Plan plan)
+      : planned_(model, std::move(plan)),
+        pooled_(must(PooledRuns::create(model.graph(), planned_.plan(), model.file().source(), planned_.arena(), planned_.threads(),
+                                        planned_.load_cpus()))) {}
 
-  double run_planned() {
-    must(planned_->run());
-    return 1e-6 * static_cast<double>(planned_->stats().wall_ns);
-  }
+  double run_planned() { return planned_.run(); }
   double run_pooled() {
     must(pooled_->run());
     return 1e-6 * static_cast<double>(pooled_->stats().wall_ns);
   }
-  Bytes bytes_read() const { return planned_->stats().bytes_read; }
+  Bytes bytes_read() const { return planned_.bytes_read(); }
   const PooledRuns::Stats& pool_stats() const { return pooled_->stats(); }
-
-  std::vector<std::byte> planned_outputs() const {
-    std::vector<std::byte> outputs;
-    for (std::size_t k = 0; k < model_.graph().outputs.size(); ++k) {
-      const RowView view = planned_->output(k);
-      outputs.insert(outputs.end(), view.data, view.data + view.rows * view.row_pitch);
-    }
-    return outputs;
-  }
+  std::vector<std::byte> planned_outputs() const { return planned_.outputs(); }
   const std::vector<std::byte>& pooled_outputs() const { return pooled_->outputs(); }
 
  private:
-  void fill_inputs() {
-    unsigned state = 1;
-    for (std::size_t k = 0; k < model_.graph().inputs.size(); ++k) {
-      const RowView view = planned_->input(k);
-      for (std::int64_t r = 0; view.dtype == DType::kF32 && r < view.rows; ++r)
-        for (std::int64_t i = 0; i < view.pixels * view.channels; ++i) {
-          state = state * 1664525u + 1013904223u;
-          view.at<float>(r)[i] = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
-        }
-    }
-  }
-
-  const Model& model_;
-  const plan::Plan plan_;
-  std::unique_ptr<ThreadPool> threads_;
-  Arena arena_;
-  std::unique_ptr<executor::Executor> planned_;
+  Planned planned_;
   std::unique_ptr<PooledRuns> pooled_;
 };
 
