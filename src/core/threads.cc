@@ -87,7 +87,10 @@ class FutexPool final : public ThreadPool {
     if (count <= 0) return;
     const std::int64_t begin = now_ns();
     if (!sharing_.wanted(begin)) {
-      for (std::int64_t index = 0; index < count; ++index) task(context, index, 0);
+      for (std::int64_t index = 0; index < count; ++index) {
+        pause_if_wanted();
+        task(context, index, 0);
+      }
       return;
     }
     task_ = task;
@@ -101,10 +104,12 @@ class FutexPool final : public ThreadPool {
     call_.store(kOpen, std::memory_order_release);
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
-    work(0);
+    bool paused = false;
+    work(0, [&] { paused |= pause_if_wanted(); });
     const std::int64_t worked = now_ns();
     close_call();
-    sharing_.ended({begin, worked, now_ns()}, [] { return time_of(CLOCK_THREAD_CPUTIME_ID); });
+    // What it did meanwhile says nothing of the call.
+    if (!paused) sharing_.ended({begin, worked, now_ns()}, [] { return time_of(CLOCK_THREAD_CPUTIME_ID); });
   }
 
   void rest() noexcept override { resting_.store(true, std::memory_order_relaxed); }
@@ -163,15 +168,18 @@ class FutexPool final : public ThreadPool {
     do {
       if ((call & kOpen) == 0) return;
     } while (!call_.compare_exchange_weak(call, call + 1, std::memory_order_acq_rel, std::memory_order_relaxed));
-    work(thread);
+    work(thread, [] {});
     if (call_.fetch_sub(1, std::memory_order_acq_rel) == 1) call_.notify_one();
   }
 
-  void work(int thread) noexcept {
+  template <class BeforeTask>
+  void work(int thread, const BeforeTask& before_task) noexcept {
     for (int i = 0; i < thread_count_; ++i) {
       Share& share = shares_[static_cast<std::size_t>((thread + i) % thread_count_)];
-      for (std::int64_t index = share.next.fetch_add(1, std::memory_order_relaxed); index < share.end;
-           index = share.next.fetch_add(1, std::memory_order_relaxed)) {
+      while (true) {
+        before_task();  // of which it has not taken one: others may do it
+        const std::int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (index >= share.end) break;
         task_(context_, index, thread);
       }
     }

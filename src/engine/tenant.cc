@@ -66,6 +66,7 @@ Result<BoundSession> Tenant::bind(const PlacedPlan& placed, const executor::Hold
       .compute_slowdown = options.emulation.compute_slowdown,
       .max_turns = options.max_turns,
       .before_step = options.before_step,
+      .between_parts = options.between_parts,
       .after_step = options.after_step,
       .key = model->file().key(),
       .outputs = !plan::is_built(plan::Need::kPassing) || options.outputs.take == nullptr ? executor::BlockSink() : outputs,

@@ -141,7 +141,7 @@ Result<Decoders> make_decoders(const model::Graph& graph, const model::FileKey* 
 }
 
 Bytes decoder_bytes(const model::Graph& graph) noexcept {
-  constexpr std::uint64_t kCipher = 2048;  // OpenSSL's context: the key's schedule and the powers of its hash key
+  constexpr std::uint64_t kCipher = 2048 + sizeof(model::WideGcm);  // OpenSSL's context, and the same once more in wide registers
   std::uint64_t bytes = graph.tags.empty() ? 0 : 2 * kCipher;
   if (!graph.codes.empty()) bytes += sizeof(coding::StretchDecoder) + graph.weights.size() * sizeof(CodedRun);
   return Bytes(bytes);

@@ -36,6 +36,7 @@ class PlanExecutor final : public Executor {
         compute_slowdown_(options.compute_slowdown),
         max_turns_(options.max_turns),
         before_step_(options.before_step),
+        between_parts_(options.between_parts),
         after_step_(options.after_step),
         outputs_(options.outputs),
         scratch_(options.scratch),
@@ -256,10 +257,14 @@ class PlanExecutor final : public Executor {
     };
     std::size_t next_block = 0;
     struct Stopping {  // the pool is of several executors
-      ~Stopping() { pool.stop_when(nullptr); }
+      ~Stopping() {
+        pool.stop_when(nullptr);
+        pool.pause_when({});
+      }
       ThreadPool& pool;
     } stopping{pool_};
     pool_.stop_when(&cancelled_);
+    if (between_parts_.wanted != nullptr) pool_.pause_when({between_parts_.wanted, &PlanExecutor::between_parts, this});
     for (std::size_t i = 0; i < bound_.steps.size(); ++i) {
       const BoundStep& step = bound_.steps[i];
       const std::size_t first_block = next_block;
@@ -270,13 +275,15 @@ class PlanExecutor final : public Executor {
       const std::uint64_t needed = loads_base_ + step.loads_needed[static_cast<std::size_t>(pass_)];
       if (loads_.count() < needed && !stall(needed)) return;
       const std::int64_t start = step_times_.empty() ? 0 : wall_now_ns();
+      const std::int64_t away_before = away_ns_;
       const bool runs = (!step.prologue_only || prepares()) && wanted(i);
       if (kHasPassing && runs && !fetch(first_block, next_block)) return;
       if (runs) run_step(step);
       if (fault_.reason != nullptr) note_fault(step);
       if (cancelled_.load(std::memory_order_relaxed)) return;  // which may have cut the step short
       if (kHasPassing && runs && !pass_on(first_block, next_block)) return;
-      if (!step_times_.empty()) step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start, start};
+      if (!step_times_.empty())
+        step_times_[i] = {stats_.stall_ns - stalled_before, wall_now_ns() - start - (away_ns_ - away_before), start};
       steps_.advance();
       if (after_step_.call != nullptr) tell_after(i, runs);
     }
@@ -330,15 +337,21 @@ class PlanExecutor final : public Executor {
 
   void run_step(const BoundStep& step) noexcept {
     if (compute_slowdown_ == 1) return run_at_full_speed(step);
-    const std::int64_t start = wall_now_ns();
-    const auto reading_ns = [&] { return reader_.busy_ns() + turns_.busy_ns(); };
-    const std::int64_t read_before = reading_ns();
+    const auto not_computing_ns = [&] { return reader_.busy_ns() + turns_.busy_ns() + away_ns_; };
+    const std::int64_t start = wall_now_ns(), before = not_computing_ns();
     run_at_full_speed(step);
-    const std::int64_t taken = wall_now_ns() - start;
-    const auto computed = static_cast<double>(taken - (reading_ns() - read_before));
+    const std::int64_t over = wall_now_ns(), away = away_ns_;
+    const auto computed = static_cast<double>(over - start - (not_computing_ns() - before));
     // Spins instead of sleeping, as a slower CPU would compute.
-    const std::int64_t end = start + taken + static_cast<std::int64_t>(computed * (compute_slowdown_ - 1));
-    while (wall_now_ns() < end && !cancelled_.load(std::memory_order_relaxed)) continue;
+    const std::int64_t end = over + static_cast<std::int64_t>(computed * (compute_slowdown_ - 1));
+    while (wall_now_ns() < end + (away_ns_ - away) && !cancelled_.load(std::memory_order_relaxed)) pool_.pause_if_wanted();
+  }
+
+  static void between_parts(void* self) noexcept {
+    PlanExecutor& executor = *static_cast<PlanExecutor*>(self);
+    const std::int64_t start = wall_now_ns();
+    executor.between_parts_.call(executor.between_parts_.context);
+    executor.away_ns_ += wall_now_ns() - start;
   }
 
   /// What a step could not read is a fault of its values too: the run goes on to its end, as loads wait for it.
@@ -369,6 +382,7 @@ class PlanExecutor final : public Executor {
   double compute_slowdown_;
   std::int64_t max_turns_;
   StepHook before_step_;
+  PartHook between_parts_;
   StepHook after_step_;
   BlockSink outputs_;
   ScratchFile* scratch_;
@@ -385,6 +399,7 @@ class PlanExecutor final : public Executor {
   const model::Node* faulty_node_ = nullptr;
   RunStats stats_;
   std::vector<StepTime> step_times_;
+  std::int64_t away_ns_ = 0;  // in between_parts, of all runs
   bool reads_in_steps_ = false, reads_in_turns_ = false;
   StepReader reader_;  // of the steps that read weights by themselves
   TurnLoader turns_;   // of the steps that run subgraphs whose plans have loads

@@ -11,8 +11,10 @@ thread_local Turns turns;
 
 }  // namespace
 
-TurnsScope::TurnsScope(const std::atomic<bool>& stop, std::int64_t most) noexcept { turns = {&stop, most}; }
-TurnsScope::~TurnsScope() { turns = {}; }
+TurnsScope::TurnsScope(const std::atomic<bool>& stop, std::int64_t most) noexcept : outer_stop_(turns.stop), outer_left_(turns.left) {
+  turns = {&stop, most};
+}
+TurnsScope::~TurnsScope() { turns = {outer_stop_, outer_left_}; }
 
 const std::atomic<bool>* stop_of_run() noexcept { return turns.stop; }
 

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "src/core/wipe.h"
 
 namespace sluice::model {
 namespace {
 
-constexpr std::size_t kNonceBytes = 12;
 constexpr std::string_view kPurpose = "sluice model file, version 2";
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // OpenSSL counts bytes in an int
 
@@ -20,6 +20,22 @@ static_assert(std::endian::native == std::endian::little, "nonces and associated
 
 unsigned char* chars(std::byte* bytes) noexcept { return reinterpret_cast<unsigned char*>(bytes); }
 const unsigned char* chars(const std::byte* bytes) noexcept { return reinterpret_cast<const unsigned char*>(bytes); }
+
+/// Little-endian.
+WideGcm::Nonce nonce_of(std::uint64_t number) noexcept {
+  WideGcm::Nonce nonce{};
+  std::memcpy(nonce.data(), &number, sizeof number);
+  return nonce;
+}
+constexpr std::uint64_t nonce_of_stretch(std::uint32_t index) noexcept { return std::uint64_t{index} + 1; }
+
+struct AssociatedWithStretch {
+  Salt salt;
+  std::uint64_t index;
+  std::uint64_t stored_size;
+  std::uint64_t raw_size;
+};
+static_assert(sizeof(AssociatedWithStretch) <= WideGcm::kMostAssociated);
 
 bool hmac_sha256(const Evp& evp, std::span<const std::byte> key, std::span<const std::byte> data,
                  std::span<std::byte, kKeyBytes> out) noexcept {
@@ -81,27 +97,42 @@ Result<Cipher> Cipher::make(const FileKey& key, Direction direction, std::string
       cipher.context_ != nullptr && evp->cipher_init_ex(cipher.context_.get(), evp->aes_256_gcm(), nullptr, chars(key.key_.bytes().data()),
                                                         nullptr, static_cast<int>(direction)) == 1;
   if (!made) return fail(ErrorCode::kOutOfMemory, subject, "OpenSSL has no memory for a key");
+  if (direction == Direction::kDecrypt) {
+    std::unique_ptr<const WideGcm> wide = WideGcm::make(key.key_.bytes());
+    if (wide && opens_what_openssl_encrypts(*wide, key, subject)) cipher.wide_ = std::move(wide);
+  }
   return cipher;
 }
 
+/// A text that uses all of its paths, under a nonce that no part of a file has.
+bool Cipher::opens_what_openssl_encrypts(const WideGcm& wide, const FileKey& key, std::string_view subject) noexcept {
+  constexpr std::uint64_t kNobodys = ~std::uint64_t{0};
+  Result<Cipher> openssl = make(key, Direction::kEncrypt, subject);
+  std::array<std::byte, 2 * 256 + 3 * 64 + 21> text{};
+  const std::span<const std::byte> associated = std::as_bytes(std::span(kPurpose));
+  StretchTag tag;
+  if (!openssl || !openssl->begin(kNobodys, associated) || !openssl->update(text) || !openssl->take_tag(tag)) return false;
+  const bool opened = wide.open(nonce_of(kNobodys), associated, text, tag);
+  return opened && std::all_of(text.begin(), text.end(), [](std::byte byte) { return byte == std::byte{}; });
+}
+
 bool Cipher::begin_stretch(std::uint32_t index, Bytes stored_size, Bytes raw_size) noexcept {
-  struct Associated {
-    Salt salt;
-    std::uint64_t index;
-    std::uint64_t stored_size;
-    std::uint64_t raw_size;
-  };
-  const Associated associated{salt_, index, stored_size.count(), raw_size.count()};
-  return begin(std::uint64_t{index} + 1, std::as_bytes(std::span(&associated, 1)));
+  const AssociatedWithStretch associated{salt_, index, stored_size.count(), raw_size.count()};
+  return begin(nonce_of_stretch(index), std::as_bytes(std::span(&associated, 1)));
+}
+
+bool Cipher::open_stretch(std::uint32_t index, Bytes raw_size, const StretchTag& tag, std::span<std::byte> bytes) noexcept {
+  if (!wide_) return begin_stretch(index, Bytes(bytes.size()), raw_size) && update(bytes) && agrees_with(tag);
+  const AssociatedWithStretch associated{salt_, index, bytes.size(), raw_size.count()};
+  return wide_->open(nonce_of(nonce_of_stretch(index)), std::as_bytes(std::span(&associated, 1)), bytes, tag);
 }
 
 bool Cipher::begin_header(std::span<const std::byte> prefix) noexcept { return begin(0, prefix); }
 
 bool Cipher::begin(std::uint64_t nonce, std::span<const std::byte> associated) noexcept {
-  std::array<unsigned char, kNonceBytes> iv{};
-  std::memcpy(iv.data(), &nonce, sizeof nonce);
+  const WideGcm::Nonce iv = nonce_of(nonce);
   int size = 0;
-  return evp_->cipher_init_ex(context_.get(), nullptr, nullptr, nullptr, iv.data(), static_cast<int>(direction_)) == 1 &&
+  return evp_->cipher_init_ex(context_.get(), nullptr, nullptr, nullptr, chars(iv.data()), static_cast<int>(direction_)) == 1 &&
          evp_->cipher_update(context_.get(), nullptr, &size, chars(associated.data()), static_cast<int>(associated.size())) == 1;
 }
 
@@ -131,7 +162,7 @@ bool Cipher::take_tag(StretchTag& tag) noexcept {
 }
 
 bool open_stretch(Cipher& cipher, const Stretch& stretch, std::uint32_t index, const StretchTag& tag, std::span<std::byte> bytes) noexcept {
-  return cipher.begin_stretch(index, stretch.stored_size, stretch.raw_size) && cipher.update(bytes) && cipher.agrees_with(tag);
+  return bytes.size() == stretch.stored_size.count() && cipher.open_stretch(index, stretch.raw_size, tag, bytes);
 }
 
 }  // namespace sluice::model

@@ -24,6 +24,7 @@
 #include "sluice/model/key.h"
 #include "sluice/model/weight.h"
 #include "src/model/evp.h"
+#include "src/model/wide_gcm.h"
 
 namespace sluice::model {
 
@@ -66,14 +67,18 @@ class Cipher {
   bool agrees_with(const StretchTag& tag) noexcept;
   /// Encrypting, at the end.
   bool take_tag(StretchTag& tag) noexcept;
+  /// Decrypts stretch `index`, all that was stored of it, in place. False: it is not the one that was encrypted.
+  bool open_stretch(std::uint32_t index, Bytes raw_size, const StretchTag& tag, std::span<std::byte> bytes) noexcept;
 
  private:
   bool begin(std::uint64_t nonce, std::span<const std::byte> associated) noexcept;
+  static bool opens_what_openssl_encrypts(const WideGcm& wide, const FileKey& key, std::string_view subject) noexcept;
 
   const Evp* evp_ = nullptr;
   Salt salt_{};
   Direction direction_ = Direction::kDecrypt;
   std::unique_ptr<void, FreeCipherContext> context_;
+  std::unique_ptr<const WideGcm> wide_;  // for stretches; null: OpenSSL
 };
 
 /// Decrypts a whole stretch of `graph` in place. False: it is not the one that was encrypted.

@@ -2,10 +2,10 @@
 // what is overdue and calls `done`.
 //
 //     submit, cancel ----+                                        +--> worker p: inputs, run, outputs --> finished
-//     a worker's return -+--> decide: policy, board, assignments --+        at each step boundary: `at_boundary`
+//     a worker's return -+--> decide: policy, board, assignments --+        between steps, and parts of them: `look_up`
 //     the watch ---------+                                        +--> worker q ...
 //
-// A run that gives way does so inside `at_boundary`: the function runs the urgent job and whatever else belongs there on the same stack,
+// A run that gives way does so inside `look_up`: the function runs the urgent job and whatever else belongs there on the same stack,
 // and returns when the run before is to go on. A run that is not to go on is cancelled there and leaves through Session::run.
 //
 // Invariants: (W1) everything below `mutex_` is touched with it held, but what a worker has taken for its run; (W2) a run's epoch is that
@@ -83,6 +83,7 @@ class Dispatcher final : public Scheduler {
   // workers.cc
   static void work(void* worker) noexcept;
   static void at_boundary(void* worker, const executor::StepEvent& step) noexcept;
+  static void look_up(void* worker) noexcept;
   void measure(Worker& worker) noexcept;
   void serve(Worker& worker) noexcept;
   void take(Worker& worker, Assignment& assignment) noexcept;

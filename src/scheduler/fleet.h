@@ -58,6 +58,7 @@ struct FleetProcessor {
   ProcessorOptions options;
   std::shared_ptr<TimedClock> clock{};  // timed
   executor::StepHook boundary{};        // its worker's
+  executor::PartHook between_parts{};   // likewise
   std::vector<Fallback> fallbacks{};    // units that it could not take after all
 };
 

@@ -82,6 +82,7 @@ SessionOptions Fleet::session_options(const SchedulerOptions& options, std::size
   session.ports_elsewhere = in_units;
   session.emulation.compute_slowdown = processor.compute_slowdown;
   session.before_step = processors[p].boundary;
+  session.between_parts = processors[p].between_parts;
   session.profile = options.profile;
   return session;
 }

@@ -196,9 +196,13 @@ void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Sta
   board_->finished(id);
 }
 
-void Dispatcher::at_boundary(void* context, const executor::StepEvent& /*step*/) noexcept {
+void Dispatcher::at_boundary(void* worker, const executor::StepEvent& /*step*/) noexcept {
+  if (static_cast<Worker*>(worker)->attention.load(std::memory_order_relaxed)) look_up(worker);
+}
+
+/// Between steps, or parts of one.
+void Dispatcher::look_up(void* context) noexcept {
   Worker& worker = *static_cast<Worker*>(context);
-  if (!worker.attention.load(std::memory_order_relaxed)) return;
   Dispatcher& self = *worker.dispatcher;
   std::unique_lock lock(self.mutex_);
   worker.attention = false;

@@ -74,4 +74,45 @@ TEST_CASE("a pool that is stopped begins no more tasks, and goes on where it is 
   }
 }
 
+TEST_CASE("a caller that is wanted elsewhere pauses between two tasks of a call, and each task runs once") {
+  for (const int threads : {1, 2, 4}) {
+    for (const bool alone : {false, true}) {
+      const auto pool = *make_thread_pool(threads);
+      pool->keep_to_caller(alone);
+      struct Elsewhere {
+        std::atomic<bool> wanted{false};
+        int pauses = 0;
+        std::unique_ptr<ThreadPool> other = *make_thread_pool(2);
+        std::atomic<int> others{0};
+      } elsewhere;
+      pool->pause_when({&elsewhere.wanted,
+                        [](void* context) noexcept {
+                          Elsewhere& self = *static_cast<Elsewhere*>(context);
+                          self.wanted = false;
+                          ++self.pauses;
+                          parallel_for(*self.other, 10, [&](std::int64_t, int) noexcept { ++self.others; });
+                        },
+                        &elsewhere});
+      std::vector<std::atomic<int>> runs(1000);
+      int asked = 0;
+      parallel_for(*pool, 1000, [&](std::int64_t index, int thread) noexcept {
+        runs[static_cast<std::size_t>(index)].fetch_add(1);
+        if (thread != 0 || index % 7 != 0) return;
+        ++asked;
+        elsewhere.wanted = true;
+      });
+      for (const auto& n : runs) REQUIRE(n.load() == 1);
+      // Of one thread the last task may be too late to be told.
+      CHECK(elsewhere.pauses + elsewhere.wanted.load() == asked);
+      CHECK(elsewhere.others == 10 * elsewhere.pauses);
+      if (threads == 1 || alone) CHECK(asked == 143);
+      elsewhere.wanted = true;
+      pool->pause_when({});
+      const int before = elsewhere.pauses;
+      parallel_for(*pool, 100, [](std::int64_t, int) noexcept {});
+      CHECK(elsewhere.pauses == before);
+    }
+  }
+}
+
 }  // namespace sluice

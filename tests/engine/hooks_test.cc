@@ -1,4 +1,6 @@
 // What a program that embeds the library is told: lines of a log, and each step of a run.
+#include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -96,6 +98,36 @@ TEST_CASE("a hook may end its run, and hooks stay across a change of the budget"
   steps.before.clear();
   REQUIRE(fixture.run(**session).value_or(false));
   CHECK(steps.before.size() == (*session)->plan().steps.size());
+}
+
+TEST_CASE("between parts of a step another session may run, as long as it is wanted, and bits stay") {
+  const Fixture fixture;
+  struct Between {
+    const Fixture& fixture;
+    std::unique_ptr<Session> other;
+    std::atomic<bool> wanted{true};
+    int calls = 0, right = 0;
+  };
+  for (const int threads : {1, 2}) {
+    Between between{.fixture = fixture, .other = std::move(*Session::create(fixture.model, {.threads = 2}))};
+    const executor::PartHook hook{&between.wanted,
+                                  [](void* context) noexcept {
+                                    Between& self = *static_cast<Between*>(context);
+                                    ++self.calls;
+                                    self.right += self.fixture.run(*self.other).value_or(false);
+                                  },
+                                  &between};
+    auto session = Session::create(fixture.model, {.threads = threads, .between_parts = hook});
+    REQUIRE(session);
+    REQUIRE(fixture.run(**session).value_or(false));
+    CHECK(between.calls > 0);
+    CHECK(between.right == between.calls);
+    if (threads == 1) CHECK(between.calls >= static_cast<int>((*session)->plan().steps.size()));
+    between.wanted = false;
+    const int before = between.calls;
+    REQUIRE(fixture.run(**session).value_or(false));
+    CHECK(between.calls == before);
+  }
 }
 
 TEST_CASE("the log is told what was planned, what was run and what failed, as far as it wants") {

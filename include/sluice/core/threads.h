@@ -36,9 +36,27 @@ class ThreadPool {
   void stop_when(const std::atomic<bool>* stop) noexcept { stop_ = stop; }
   bool stopped() const noexcept { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
 
+  /// While `*wanted` is set, the caller of `parallel_for` calls this before each task that it does itself: a call may be long, and the
+  /// caller wanted elsewhere. It may take its time and use other pools, not this one; workers go on with the tasks of the call meanwhile.
+  struct Pause {
+    const std::atomic<bool>* wanted = nullptr;
+    void (*call)(void* context) noexcept = nullptr;
+    void* context = nullptr;
+  };
+  /// Until it is said otherwise. Called by the caller, between calls.
+  void pause_when(const Pause& pause) noexcept { pause_ = pause; }
+  /// In the caller, before a task: true if it paused.
+  bool pause_if_wanted() const noexcept {
+    if (pause_.wanted == nullptr || !pause_.wanted->load(std::memory_order_relaxed)) [[likely]]
+      return false;
+    pause_.call(pause_.context);
+    return true;
+  }
+
  private:
   bool alone_ = false;
   const std::atomic<bool>* stop_ = nullptr;
+  Pause pause_;
 };
 
 /// A pool of `thread_count` >= 1 threads in all, the caller's included. With one thread it starts no others. Errors: kInvalidArgument,
@@ -49,7 +67,11 @@ Result<std::unique_ptr<ThreadPool>> make_thread_pool(int thread_count);
 template <class Body>
 void parallel_for(ThreadPool& pool, std::int64_t count, const Body& body) noexcept {
   if (count == 1 || pool.thread_count() == 1 || pool.kept_to_caller()) {
-    for (std::int64_t index = 0; index < count && !pool.stopped(); ++index) body(index, 0);
+    for (std::int64_t index = 0; index < count; ++index) {
+      pool.pause_if_wanted();
+      if (pool.stopped()) return;
+      body(index, 0);
+    }
     return;
   }
   struct Call {

@@ -121,6 +121,8 @@ struct SessionOptions {
   /// Default: nobody. Costs a branch a step. Neither allocates; both live as long as the session, across set_budget too.
   executor::StepHook before_step{};
   executor::StepHook after_step{};
+  /// Called between parts of a step while its flag is set: a run can wait sooner than at the end of its step. Default: nobody.
+  executor::PartHook between_parts{};
 
   /// Takes outputs block by block as they are made (engine/output_block.h): no budget holds them whole, and get_output has nothing to give.
   /// Default: none; outputs are valid until the next run. Lives as long as the session.

@@ -11,6 +11,7 @@
 // they write regions of weights that the next run reads first, no input and no output. After an error and when the executor ends, none is.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -94,6 +95,14 @@ struct StepHook {
   }
 };
 
+/// Called between parts of a step, in the thread that runs, as long as `*wanted` is set: steps may be long, and a run wanted to wait now.
+/// All that holds for a StepHook holds here, but that other threads of the run may end parts that they have begun.
+struct PartHook {
+  const std::atomic<bool>* wanted = nullptr;
+  void (*call)(void* context) noexcept = nullptr;
+  void* context = nullptr;
+};
+
 /// Rows x channels of an output that a step has made; they lie in `view` where a kernel would find them, until the sink returns.
 struct MadeBlock {
   std::size_t port = 0;
@@ -117,6 +126,7 @@ struct ExecutorOptions {
   double compute_slowdown = 1;  // up to 1000: a step is over when it has taken so many times its time (a slower CPU, emulated)
   std::int64_t max_turns = kernels::kDefaultMaxTurns;  // of the loops of one step
   StepHook before_step;
+  PartHook between_parts;
   StepHook after_step;                                      // not after one that a cancellation or a failed load cut short
   kernels::FindKernel find_kernel = &kernels::find_kernel;  // what the plan's kernel numbers mean
   MakeDecoders make_decoders = &executor::make_decoders;    // what the stretches' stored forms mean

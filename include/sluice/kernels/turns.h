@@ -19,13 +19,18 @@ inline constexpr std::int64_t kDefaultMaxTurns = 1'000'000;
 /// The error of a kernel that ended because its run did.
 inline constexpr const char* kRunEnded = "the run was ended";
 
-/// Round a step. `stop` may be set by any thread; `most`: turns of all loops of the step together, those within others included.
+/// Round a step. `stop` may be set by any thread; `most`: turns of all loops of the step together, those within others included. A scope
+/// within another is of a run that the step's run gave way to.
 class TurnsScope {
  public:
   TurnsScope(const std::atomic<bool>& stop, std::int64_t most) noexcept;
   ~TurnsScope();
   TurnsScope(const TurnsScope&) = delete;
   TurnsScope& operator=(const TurnsScope&) = delete;
+
+ private:
+  const std::atomic<bool>* outer_stop_;
+  std::int64_t outer_left_;
 };
 
 /// Called before each turn of a loop: the reason why it must not run, or nullptr. Without a scope nothing is counted.

@@ -238,6 +238,11 @@ class OutputWalk {
 
 inline int thread_count(const KernelCall& call) noexcept { return call.pool == nullptr ? 1 : call.pool->thread_count(); }
 
+/// Inside a long unit, where it could be cut: the caller may be wanted elsewhere, as it is asked before each unit (ThreadPool::pause_when).
+inline void pause_inside(const KernelCall& call, int thread) noexcept {
+  if (call.pool != nullptr && thread == 0) call.pool->pause_if_wanted();
+}
+
 /// Runs body(unit, thread) for all units, on the pool if there is one.
 template <class Body>
 void for_each_unit(const KernelCall& call, std::int64_t units, const Body& body) noexcept {

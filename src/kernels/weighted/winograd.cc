@@ -62,7 +62,11 @@ float* derived_panel(const KernelCall& call, std::int64_t panel) noexcept {
 class Worker {
  public:
   Worker(const KernelCall& call, const WinogradCut& cut, const WinogradTable& loops, int thread) noexcept
-      : call_(call), cut_(cut), loops_(loops), memory_(reinterpret_cast<float*>(call.workspace) + thread * cut.memory.size) {}
+      : call_(call),
+        cut_(cut),
+        loops_(loops),
+        thread_(thread),
+        memory_(reinterpret_cast<float*>(call.workspace) + thread * cut.memory.size) {}
 
   /// Before the first unit: v and u hold nothing, zeros are zeros.
   void reset() const noexcept {
@@ -79,6 +83,7 @@ class Worker {
     if (cut_.keeps_weights && std::exchange(held()[kRun], run) != run) transform_weights(panels, {0, cut_.depth});
     for (std::int64_t p = panels.begin; p < panels.end; p += kPairPanels) {
       const PanelRange pair{p, std::min(p + kPairPanels, panels.end)};
+      pause_inside(call_, thread_);
       multiply(squares.size(), panels, pair, unit + 1 == cut_.units() && pair.end == panels.end);
       transform_outputs(squares, pair);
     }
@@ -218,6 +223,7 @@ class Worker {
   const KernelCall& call_;
   const WinogradCut& cut_;
   const WinogradTable& loops_;
+  const int thread_;
   float* memory_;
 };
 
