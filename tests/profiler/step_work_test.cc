@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 #include <set>
 
