@@ -22,7 +22,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 6;  // 6: depthwise layers have terms of their own
+constexpr int kVersion = 7;        // 7: recurrent layers have terms of their own, depthwise ones others
+constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
 struct Mistake {
@@ -131,9 +132,8 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
 }
 
 /// Reads kernels with their samples and works out what follows from them. A device that cannot fit rates prints none: then all are fitted
-/// here.
-void add_kernels(const Json& json, DeviceProfile& profile) {
-  bool fitted = true;
+/// here, and so they are if its rates are of other terms.
+void add_kernels(const Json& json, bool fitted, DeviceProfile& profile) {
   for (const Json& kernel : json) {
     for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, kernel_of(kernel)));
     if (kernel.contains("seconds_per"))
@@ -182,14 +182,15 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   for (const ReadRate& read : profile.reads) check_read(read);
   std::sort(profile.reads.begin(), profile.reads.end(),
             [](const auto& a, const auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.piece_bytes < b.piece_bytes; });
-  add_kernels(json.at("kernels"), profile);
+  add_kernels(json.at("kernels"), whole.at("version") == kVersion, profile);
   return profile;
 }
 
 std::vector<DeviceProfile> profiles_of(const Json& json) {
   if (json.at("format") != kFormat) throw Mistake{"is no device profile: it is of another format"};
   const int version = integer<int>(json.at("version"));
-  if (version != kVersion) throw Mistake{"is a device profile of another version: measure anew with `sluice profile`", version};
+  if (version < kOldestVersion || version > kVersion)
+    throw Mistake{"is a device profile of another version: measure anew with `sluice profile`", version};
   std::vector<DeviceProfile> profiles;
   for (const Json& each : json.at("profiles")) {
     profiles.push_back(profile_of(json, each));

@@ -68,7 +68,7 @@ double usual_share(const Candidate& candidate) noexcept {
   const bool pointwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().window.taps() == 1;
   if (pointwise && candidate.kernel.variant == 1) return 64;
   if (node.numeric == model::NumericClass::kWinograd4 && candidate.kernel.use == KernelUse::kRun) return 8;
-  return depthwise ? 60 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : 2;
+  return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : 2;
 }
 
 /// All bytes that a step uses.

@@ -57,6 +57,41 @@ TEST_CASE("shapes that the fit misses pull what is near them, and nothing that i
   CHECK(seconds(far) == Approx(true_seconds(far)).epsilon(0.25));
 }
 
+StepWork recurrent_work(std::uint32_t turns, std::uint32_t hidden) {
+  constexpr std::uint64_t kGates = 3;
+  const std::uint64_t products = kGates * hidden * hidden, state = std::uint64_t{turns} * kGates * hidden * sizeof(float);
+  StepWork work(kernels::CostFeatures{2 * turns * products, state, state, turns * products * sizeof(float)});
+  work.shape.rows = turns;
+  work.shape.channels = static_cast<std::uint32_t>(kGates) * hidden;
+  work.shape.depth = hidden;
+  work.run_bytes = 8 << 20;
+  return work;
+}
+
+TEST_CASE("a recurrent layer's first turn multiplies nothing, and many turns take what fewer took each") {
+  constexpr UsedKernel kRecurrent{kernels::kernel_id::kRecurrent};
+  const auto seconds = [](std::uint32_t turns, std::uint32_t hidden) {
+    return 5e-7 + (turns - 1) * (2e-7 + 2e-11 * 2 * 3 * hidden * hidden);
+  };
+  DeviceProfile profile;
+  for (const std::uint32_t hidden : {32, 64, 128, 256})
+    for (const std::uint32_t turns : {1, 12, 16, 100})
+      profile.samples.push_back({kRecurrent, recurrent_work(turns, hidden), seconds(turns, hidden)});
+  fit(profile);
+  profile.step_overhead_seconds = 0;
+  for (const std::uint32_t turns : {50, 500, 2000})
+    CHECK(step_seconds(profile, kRecurrent, {}, recurrent_work(turns, 128)) == Approx(seconds(turns, 128)).epsilon(0.1));
+}
+
+TEST_CASE("windows at a map's border reach beyond it") {
+  CHECK(detail::taps_inside(28, 1, 1) == 1);
+  CHECK(detail::taps_inside(3, 3, 1) == Approx(7.0 / 9));
+  CHECK(detail::taps_inside(4, 7, 1) == Approx(16.0 / 28));
+  CHECK(detail::taps_inside(2, 3, 2) == Approx(5.0 / 6));
+  CHECK(detail::taps_inside(100, 5, 1) == Approx(494.0 / 500));
+  CHECK(detail::taps_inside(4'000'000'000, 4'000'000'000, 1) == 1);
+}
+
 TEST_CASE("a layer of emitted code takes what it took, in proportion to its rows and outputs") {
   DeviceProfile profile = measured_profile();
   const auto layer = [](std::uint32_t rows, std::uint32_t channels, std::uint32_t depth, std::uint64_t input_bytes) {

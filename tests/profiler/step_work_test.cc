@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -91,15 +92,19 @@ TEST_CASE("depthwise windows that tiles slide over are work of their own, and so
   StepWork work({1'000'000, 100, 100, 1000}, {.rows = 2, .columns = 3, .channels = 32, .taps = 9}, 0);
   const auto taps = [&] {
     const Terms terms = detail::terms_of(kernels::kernel_id::kConvDepthwise, work, {});
-    return std::array{terms[1], terms[4], terms[5]};
+    return std::array{terms[1], terms[13], terms[4], terms[5]};
   };
-  CHECK(taps() == std::array{2.0 * 3 * 2 * 9, 0.0, 0.0});
+  // Taps beyond the map are left out.
+  const auto inside = [](double window, double stride) { return std::pow(detail::taps_inside(3, window, stride), 2); };
+  CHECK(taps() == std::array{2.0 * 3 * 2 * 9 * inside(3, 1), 0.0, 0.0, 0.0});
+  work.shape.stride = 2;
+  CHECK(taps() == std::array{0.0, 2.0 * 3 * 2 * 9 * inside(3, 2), 0.0, 0.0});
   work.shape.stride = 3;
-  CHECK(taps() == std::array{0.0, 2.0 * 3 * 2 * 9, 0.0});
+  CHECK(taps() == std::array{0.0, 0.0, 2.0 * 3 * 2 * 9, 0.0});
   work.shape.channels = 40;
-  CHECK(taps() == std::array{0.0, 2.0 * 3 * 2 * 9, 2.0 * 3 * 9});
+  CHECK(taps() == std::array{0.0, 0.0, 2.0 * 3 * 2 * 9, 2.0 * 3 * 9 * inside(3, 3)});
   work.shape = {.rows = 2, .columns = 3, .channels = 16, .taps = 49};
-  CHECK(taps() == std::array{2.0 * 3 * 49, 0.0, 0.0});
+  CHECK(taps() == std::array{2.0 * 3 * 49 * inside(7, 1), 0.0, 0.0, 0.0});
 }
 
 TEST_CASE("weights that caches have lost, and outputs with an activation that takes long, are work of their own") {

@@ -75,45 +75,103 @@ inline double bytes_crowded_out(std::uint64_t bytes) noexcept {
   return std::max(0.0, static_cast<double>(bytes) - kBeside);
 }
 
-/// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, and in others;
-/// taps of a panel that is not whole; outputs of both; what each row begins and ends with. Terms that say the same again are left out: few
-/// samples cannot tell them apart.
+/// The share of a window's taps that lie in the map, on average over `outputs` places along one axis, of which the first and the last are
+/// centred on its border.
+inline double taps_inside(double outputs, double window, double stride) noexcept {
+  constexpr double kWidest = 64;  // keeps hostile profiles from taking long
+  if (outputs <= 0 || window <= 1 || window > kWidest) return 1;
+  const double before = std::floor((window - 1) / 2), map = outputs * stride;
+  double inside = 0;
+  // Only the first and the last places reach beyond the map.
+  const double most = std::min(outputs, 2 * window);
+  for (double place = 0; place < most; ++place) {
+    const double at = place < most / 2 ? place : outputs - (most - place);
+    const double first = at * stride - before;
+    inside += std::max(0.0, std::min(map, first + window) - std::max(0.0, first));
+  }
+  return (inside + (outputs - most) * window) / (outputs * window);
+}
+
+inline bool is_depthwise(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kConvDepthwise || (kernel >= kConvDepthwiseEightBits && kernel <= kConvDepthwiseFourBitsHalfScales);
+}
+inline bool is_recurrent(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kRecurrent || (kernel >= kRecurrentEightBits && kernel <= kRecurrentFourBitsHalfScales);
+}
+
+inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
+inline constexpr double kFarKeeps = 12 << 20, kFarLost = 64 << 20;  // and the caches that cores share
+
+/// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, by rows that are
+/// next to each other or not, and in others; taps of a panel that is not whole; outputs of both; what each row begins and ends with; weights
+/// that caches have lost. Tiles leave out the taps beyond the map, which are a third to two thirds of a large window's on a small one. Terms
+/// that say the same again are left out: few samples cannot tell them apart.
 inline Terms depthwise_terms(const StepWork& work) noexcept {
   const StepShape& shape = work.shape;
   const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
   const double whole = std::floor(shape.channels / static_cast<double>(model::kPanelLanes));
   const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
   const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
+  // Of a band only the columns tell how large the map is.
+  const bool flat = shape.rows == 1 && shape.columns > 1;
+  const double along = taps_inside(shape.columns, flat ? taps : std::sqrt(taps), shape.stride), inside = flat ? along : along * along;
+  const auto weights = static_cast<double>(work.cost.weight_bytes);
   Terms terms{};
   terms[0] = 1;
-  terms[1] = slides ? pixels * whole * taps : 0;
+  terms[1] = slides && shape.stride == 1 ? pixels * whole * taps * inside : 0;
   terms[2] = static_cast<double>(work.cost.input_bytes);
   terms[3] = static_cast<double>(work.cost.output_bytes);
   terms[4] = slides ? 0 : pixels * whole * taps;
-  terms[5] = pixels * part * taps;
+  terms[5] = pixels * part * taps * inside;
   terms[6] = pixels * whole;
   terms[7] = pixels * part;
   terms[8] = shape.rows * whole * std::sqrt(taps);
+  terms[9] = weights * lost(work.run_bytes, kNearKeeps, kNearLost);
+  terms[10] = weights * lost(work.run_bytes, kFarKeeps, kFarLost);
   terms[11] = shape.epilogue == 2 ? outputs : 0;
   terms[12] = shape.epilogue == 3 ? outputs : 0;
+  terms[13] = slides && shape.stride > 1 ? pixels * whole * taps * inside : 0;
   terms[kTerms - 1] = bytes_beyond(work);
   return terms;
 }
 
+/// Of recurrent layers: one of each turn but the first, whose state is zero and multiplies nothing; their flops; the functions of all turns;
+/// what a turn reads of weights that a core's own cache does not hold; and what the first turn that multiplies reads, as it is lost.
+inline Terms recurrent_terms(const StepWork& work) noexcept {
+  const double turns = std::max(1.0, static_cast<double>(work.shape.rows)), again = turns - 1;
+  const double weights = static_cast<double>(work.cost.weight_bytes) / turns;  // each turn reads all
+  Terms terms{};
+  terms[0] = 1;
+  terms[1] = static_cast<double>(work.cost.flops) * again / turns;
+  terms[3] = static_cast<double>(work.cost.output_bytes);
+  terms[4] = again * bytes_crowded_out(static_cast<std::uint64_t>(weights));
+  terms[8] = again;
+  terms[9] = again > 0 ? weights * lost(work.run_bytes, kNearKeeps, kNearLost) : 0;
+  terms[10] = again > 0 ? weights * lost(work.run_bytes, kFarKeeps, kFarLost) : 0;
+  return terms;
+}
+
+/// Kernels that work value by value, whose weights are a few numbers for each channel or a table: their time is that of what passes.
+constexpr bool by_value(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kAffine || kernel == kLayerNorm || kernel == kIntegerTable || kernel == kIntegerSoftmax;
+}
+
 inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
-  if (kernel == kernels::kernel_id::kConvDepthwise) return depthwise_terms(work);
-  constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
-  constexpr double kFarKeeps = 12 << 20, kFarLost = 64 << 20;  // and the caches that cores share
+  if (is_depthwise(kernel)) return depthwise_terms(work);
+  if (is_recurrent(kernel)) return recurrent_terms(work);
   const auto input = static_cast<double>(work.cost.input_bytes);
   const auto output = static_cast<double>(work.cost.output_bytes);
   const auto weights = static_cast<double>(work.cost.weight_bytes);
-  const double may_be_lost = weights > 0 ? weights : input + output;
+  const double may_be_lost = weights > 0 && !by_value(kernel) ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
   const double full = fullness(pixels, tile.rows) * fullness(work.shape.channels, lanes);
   // Kernels that work value by value have no tiles.
-  const bool tiled = weights > 0 || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
+  const bool tiled = (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
   const double tiles = std::ceil(pixels / tile.rows) * std::ceil(work.shape.channels / lanes);
   return {1.0,
           flops,
