@@ -161,6 +161,38 @@ TEST_CASE("comparisons and choices broadcast") {
       }
 }
 
+TEST_CASE("functions of bits broadcast, and shifts by more than there are bits give nothing") {
+  const auto one = [](std::string_view name, std::uint64_t a, std::uint64_t b) {
+    if (name == "BitwiseAnd") return a & b;
+    if (name == "BitwiseOr") return a | b;
+    if (name == "BitwiseXor") return a ^ b;
+    if (b > 63) return std::uint64_t{0};
+    return name == "ShiftLeft" ? a << b : a >> b;
+  };
+  for (const std::int64_t size : kSizes)
+    for (const DType dtype : {DType::kU8, DType::kU16, DType::kU32, DType::kU64})
+      for (const auto& [first, second] : {std::pair{Shape{2, 3, size}, Shape{2, 3, size}},
+                                          {Shape{2, 3, size}, Shape{1}},
+                                          {Shape{1}, Shape{2, 3, size}},
+                                          {Shape{2, 3, size}, Shape{3, 1}}})
+        for (const std::string_view name : {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "ShiftLeft", "ShiftRight"}) {
+          Values x = random_values(dtype, first, 14), y = random_values(dtype, second, 15);
+          const Values z = run_plain(name, {x, y}, {});
+          bool same = true;
+          for (std::int64_t i = 0; i < z.shape.element_count(); ++i) {
+            const std::int64_t at_x = first.rank() == 1 ? 0 : i;
+            const std::int64_t at_y = second.rank() == 1 ? 0 : second.rank() == 2 ? i / size % 3 : i;
+            with_type(dtype, [&](auto zero) {
+              using T = decltype(zero);
+              const auto wide = [](T v) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(v)); };
+              same = same && z.at<T>(i) == static_cast<T>(one(name, wide(x.at<T>(at_x)), wide(y.at<T>(at_y))));
+            });
+          }
+          INFO(name << " of " << size);
+          CHECK(same);
+        }
+}
+
 TEST_CASE("quantised values are rounded to the nearest, halves to even, and cut at the ends") {
   const auto check = [](float value, std::int64_t zero, auto type) {
     using T = decltype(type);

@@ -165,11 +165,44 @@ PlainRefusal run_mod_c(const PlainNode& node, const PlainTensor& out, std::byte*
   return nullptr;
 }
 
-constexpr Functions kBitAnd{nullptr, [](std::int64_t x, std::int64_t y) { return x & y; }};
-constexpr Functions kBitOr{nullptr, [](std::int64_t x, std::int64_t y) { return x | y; }};
-constexpr Functions kBitXor{nullptr, [](std::int64_t x, std::int64_t y) { return x ^ y; }};
-constexpr Functions kShiftLeft{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) << y); }};
-constexpr Functions kShiftRight{nullptr, [](std::int64_t x, std::int64_t y) { return y < 0 || y > 63 ? 0 : wrapped(u(x) >> y); }};
+struct BitAnd {
+  std::int64_t operator()(std::int64_t x, std::int64_t y) const noexcept { return x & y; }
+};
+struct BitOr {
+  std::int64_t operator()(std::int64_t x, std::int64_t y) const noexcept { return x | y; }
+};
+struct BitXor {
+  std::int64_t operator()(std::int64_t x, std::int64_t y) const noexcept { return x ^ y; }
+};
+struct ShiftLeft {
+  std::int64_t operator()(std::int64_t x, std::int64_t y) const noexcept { return y < 0 || y > 63 ? 0 : wrapped(u(x) << y); }
+};
+struct ShiftRight {
+  std::int64_t operator()(std::int64_t x, std::int64_t y) const noexcept { return y < 0 || y > 63 ? 0 : wrapped(u(x) >> y); }
+};
+
+/// A function of bits along lines. One value for a whole line is a loop of its own, so that what depends on it alone is decided once.
+template <class Function>
+PlainRefusal run_bits(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
+  with_type(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    each_run<2>(node, out, [&](std::int64_t first, std::int64_t count, const auto& values) {
+      const T *x = values[0].template as<T>(), *y = values[1].template as<T>();
+      T* to = out.as<T>() + first;
+      const auto one = [](T a, T b) { return static_cast<T>(Function{}(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b))); };
+      const auto along = [=](std::int64_t x_step, std::int64_t y_step) {
+        for (std::int64_t i = 0; i < count; ++i) to[i] = one(x[i * x_step], y[i * y_step]);
+      };
+      const auto beside = [=](T second) {
+        for (std::int64_t i = 0; i < count; ++i) to[i] = one(x[i], second);
+      };
+      if (values[0].step == 1 && values[1].step == 1) return along(1, 1);
+      if (values[0].step == 1 && values[1].step == 0) return beside(*y);
+      along(values[0].step, values[1].step);
+    });
+  });
+  return nullptr;
+}
 
 /// The steps that are usual are constants, so that the loops become vectors. By value, because a byte that is written may be anybody's.
 template <class Compare, class T>
@@ -308,11 +341,11 @@ constexpr GenericKernel kBinaryKernels[] = {
     {"ModPython", run<kModPython>},
     {"ModC", run_mod_c},
     {"PRelu", run_arithmetic<generic::Prelu, BinaryFunction::kPrelu>},
-    {"BitwiseAnd", run<kBitAnd>},
-    {"BitwiseOr", run<kBitOr>},
-    {"BitwiseXor", run<kBitXor>},
-    {"ShiftLeft", run<kShiftLeft>},
-    {"ShiftRight", run<kShiftRight>},
+    {"BitwiseAnd", run_bits<BitAnd>},
+    {"BitwiseOr", run_bits<BitOr>},
+    {"BitwiseXor", run_bits<BitXor>},
+    {"ShiftLeft", run_bits<ShiftLeft>},
+    {"ShiftRight", run_bits<ShiftRight>},
     {"And", run<kAnd>},
     {"Or", run<kOr>},
     {"Xor", run<kXor>},
