@@ -104,12 +104,12 @@ class FutexPool final : public ThreadPool {
     call_.store(kOpen, std::memory_order_release);
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
-    bool paused = false;
-    work(0, [&] { paused |= pause_if_wanted(); });
+    const std::uint64_t pauses_before = pauses();
+    work(0, [&] { pause_if_wanted(); });
     const std::int64_t worked = now_ns();
     close_call();
     // What it did meanwhile says nothing of the call.
-    if (!paused) sharing_.ended({begin, worked, now_ns()}, [] { return time_of(CLOCK_THREAD_CPUTIME_ID); });
+    if (pauses() == pauses_before) sharing_.ended({begin, worked, now_ns()}, [] { return time_of(CLOCK_THREAD_CPUTIME_ID); });
   }
 
   void rest() noexcept override { resting_.store(true, std::memory_order_relaxed); }

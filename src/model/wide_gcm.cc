@@ -21,7 +21,9 @@ namespace {
 
 bool has_wide_aes() noexcept {
   constexpr unsigned kAesAndProducts = 1u << 9 | 1u << 10;  // VAES, VPCLMULQDQ
+  constexpr unsigned kNarrowOnes = 1u << 1 | 1u << 25;      // PCLMULQDQ, AES
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kNarrowOnes) != kNarrowOnes) return false;
   return active_isa() == Isa::kAvx512 && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ecx & kAesAndProducts) == kAesAndProducts;
 }
 
@@ -234,7 +236,8 @@ std::unique_ptr<WideGcm> WideGcm::make(std::span<const std::byte, kKeyBytes> key
 
 bool WideGcm::open(const Nonce& nonce, std::span<const std::byte> associated, std::span<std::byte> bytes,
                    const StretchTag& tag) const noexcept {
-  return associated.size() <= kMostAssociated && WideGcmWork::open(*this, nonce, associated, bytes, tag);
+  constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 36) - 32;  // then the counter comes round
+  return associated.size() <= kMostAssociated && bytes.size() <= kMostBytes && WideGcmWork::open(*this, nonce, associated, bytes, tag);
 }
 
 }  // namespace sluice::model

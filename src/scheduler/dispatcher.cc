@@ -79,7 +79,7 @@ Status Dispatcher::add_processors() {
     worker.statistics.name = fleet_.processors[p].options.name;
     worker.statistics.kind = kind_of(fleet_.processors[p].options);
     fleet_.processors[p].boundary = {at_boundary, &worker};
-    fleet_.processors[p].between_parts = {&worker.attention, look_up, &worker};
+    fleet_.processors[p].between_parts = {&worker.attention, between_parts, &worker};
   }
   return {};
 }

@@ -83,7 +83,9 @@ class Dispatcher final : public Scheduler {
   // workers.cc
   static void work(void* worker) noexcept;
   static void at_boundary(void* worker, const executor::StepEvent& step) noexcept;
-  static void look_up(void* worker) noexcept;
+  static void between_parts(void* worker) noexcept;
+  static void look_up(Worker& worker) noexcept;
+  bool makes_in_job_memory(const Worker& worker) const noexcept;
   void measure(Worker& worker) noexcept;
   void serve(Worker& worker) noexcept;
   void take(Worker& worker, Assignment& assignment) noexcept;

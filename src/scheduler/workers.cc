@@ -1,4 +1,5 @@
 // What a worker does: takes a run from the board, runs its units, gives way at step boundaries.
+#include <algorithm>
 #include <utility>
 
 #include "src/core/turns_of_processor.h"
@@ -197,12 +198,28 @@ void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Sta
 }
 
 void Dispatcher::at_boundary(void* worker, const executor::StepEvent& /*step*/) noexcept {
-  if (static_cast<Worker*>(worker)->attention.load(std::memory_order_relaxed)) look_up(worker);
+  if (static_cast<Worker*>(worker)->attention.load(std::memory_order_relaxed)) look_up(*static_cast<Worker*>(worker));
+}
+
+/// Not where the unit makes a tensor in the job's memory: called off meanwhile, it would write there until the step is over, where another job
+/// may be by then. The end of the step sees to it.
+void Dispatcher::between_parts(void* context) noexcept {
+  Worker& worker = *static_cast<Worker*>(context);
+  {
+    const std::lock_guard lock(worker.dispatcher->mutex_);
+    if (worker.current == nullptr || worker.dispatcher->makes_in_job_memory(worker)) return;
+  }
+  look_up(worker);
+}
+
+bool Dispatcher::makes_in_job_memory(const Worker& worker) const noexcept {
+  const Assignment& assignment = *worker.current;
+  const std::vector<bool>& placed = fleet_.models[assignment.model.index()].programs[worker.number][assignment.unit].output_placed;
+  return std::find(placed.begin(), placed.end(), true) != placed.end();
 }
 
 /// Between steps, or parts of one.
-void Dispatcher::look_up(void* context) noexcept {
-  Worker& worker = *static_cast<Worker*>(context);
+void Dispatcher::look_up(Worker& worker) noexcept {
   Dispatcher& self = *worker.dispatcher;
   std::unique_lock lock(self.mutex_);
   worker.attention = false;

@@ -381,7 +381,7 @@ class Case {
     } else {
       node.attributes = conv;
     }
-    node.epilogue = {problem_.bias, problem_.residual, problem_.activation};
+    node.epilogue = {.has_bias = problem_.bias, .has_residual = problem_.residual, .activation = problem_.activation};
     node.inputs = {TensorId(0)};
     if (problem_.residual) node.inputs.push_back(TensorId(2));
     node.outputs = {TensorId(1)};

@@ -55,6 +55,10 @@ TEST_CASE("bands rise, keep the rows that two of them read, and hold no more") {
     CHECK(banded->chain.steps[i].rows == expected[i]);
   }
   CHECK(banded->ring_rows == std::vector<std::int64_t>{6, 4, 0});
+  // What lies between two bands of a node: the weights, 18 KiB of them panels, and the rings, whose rows have 16 pixels of 32 channels.
+  std::uint64_t round = 10 * 16 * 32 * sizeof(float);
+  for (const WeightId w : graph.nodes[0].weights) round += graph.weight(w).bytes.count();
+  for (std::size_t i = 0; i < std::size(expected); ++i) CHECK(banded->chain.steps[i].round_bytes == (i < 3 ? 0 : round));
 }
 
 TEST_CASE("a tensor that is replaced in place is read ahead of what replaces it, or the chain is none") {

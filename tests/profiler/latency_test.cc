@@ -99,8 +99,8 @@ TEST_CASE("what caches lose of a norm by channels is what passes, not its few we
     return 2e-8 + 1e-11 * bytes + (work.run_bytes > 64 << 20 ? 8e-11 * bytes : 0);
   };
   DeviceProfile profile;
-  for (const StepWork& work : {work_of(16384, 32, 93 << 20), work_of(675, 32, 4 << 20), work_of(144, 48, 600 << 10), work_of(1, 4, 280 << 10),
-                               work_of(1, 1008, 280 << 10), work_of(1, 102, 670 << 10)})
+  for (const StepWork& work : {work_of(16384, 32, 93 << 20), work_of(675, 32, 4 << 20), work_of(144, 48, 600 << 10),
+                               work_of(1, 4, 280 << 10), work_of(1, 1008, 280 << 10), work_of(1, 102, 670 << 10)})
     profile.samples.push_back({kAffine, work, seconds(work)});
   fit(profile);
   profile.step_overhead_seconds = 0;

@@ -50,13 +50,17 @@ class ThreadPool {
     if (pause_.wanted == nullptr || !pause_.wanted->load(std::memory_order_relaxed)) [[likely]]
       return false;
     pause_.call(pause_.context);
+    ++pauses_;
     return true;
   }
+  /// How often the caller has paused.
+  std::uint64_t pauses() const noexcept { return pauses_; }
 
  private:
   bool alone_ = false;
   const std::atomic<bool>* stop_ = nullptr;
   Pause pause_;
+  mutable std::uint64_t pauses_ = 0;
 };
 
 /// A pool of `thread_count` >= 1 threads in all, the caller's included. With one thread it starts no others. Errors: kInvalidArgument,

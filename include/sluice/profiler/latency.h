@@ -34,6 +34,9 @@
 
 namespace sluice::profiler {
 
+/// What caches that cores share keep from one run to the next is all of a run of so many bytes.
+inline constexpr std::uint64_t kSharedCachesKeep = 12 << 20;
+
 namespace detail {
 
 /// The entries of one kernel in a vector that is sorted by kernel.
@@ -102,7 +105,7 @@ inline bool is_recurrent(KernelId kernel) noexcept {
 }
 
 inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
-inline constexpr double kFarKeeps = 12 << 20, kFarLost = 64 << 20;  // and the caches that cores share
+inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;  // and the caches that cores share
 
 /// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, by rows that are
 /// next to each other or not, and in others; taps of a panel that is not whole; outputs of both; what each row begins and ends with; weights
@@ -171,7 +174,8 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
   const double full = fullness(pixels, tile.rows) * fullness(work.shape.channels, lanes);
   // Kernels that work value by value have no tiles.
-  const bool tiled = (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
+  const bool tiled =
+      (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
   const double tiles = std::ceil(pixels / tile.rows) * std::ceil(work.shape.channels / lanes);
   return {1.0,
           flops,

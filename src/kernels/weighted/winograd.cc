@@ -84,6 +84,7 @@ class Worker {
     for (std::int64_t p = panels.begin; p < panels.end; p += kPairPanels) {
       const PanelRange pair{p, std::min(p + kPairPanels, panels.end)};
       pause_inside(call_, thread_);
+      if (call_.pool != nullptr && call_.pool->stopped()) return;
       multiply(squares.size(), panels, pair, unit + 1 == cut_.units() && pair.end == panels.end);
       transform_outputs(squares, pair);
     }

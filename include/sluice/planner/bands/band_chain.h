@@ -299,6 +299,7 @@ class BandCutter {
   void finish(Banded& banded) const {
     banded.ring_rows = rings_of(banded.chain);
     add_far_bytes(banded);
+    note_round_bytes(banded, graph_, views_);
   }
 
   /// Rings that take turns lie on the same bytes, and what dies under what grows. Behind `finish`.
@@ -321,8 +322,7 @@ class BandCutter {
     const TensorId dying = dying_in(banded.chain);
     const BufferId growing = growing_in(banded);
     if (!dying.valid() || !growing.valid()) return std::nullopt;
-    const std::int64_t rows = row_extents(graph_.tensor(dying).shape).rows;
-    const std::int64_t pitch = placement(dying).row_pitch;
+    const std::int64_t rows = row_extents(graph_.tensor(dying).shape).rows, pitch = placement(dying).row_pitch;
     std::int64_t oldest = rows, offset = 0;
     for (auto step = banded.chain.steps.rbegin(); step != banded.chain.steps.rend(); ++step) {
       for (std::size_t i = 0; i < node(step->position).inputs.size(); ++i)

@@ -72,6 +72,17 @@ struct Banded {
   }
 };
 
+/// Between two bands of a position its chain reads the weights of all others and passes the rows of all rings.
+inline void note_round_bytes(Banded& banded, const model::Graph& graph, const Views& views) {
+  std::uint64_t round = 0;
+  for (std::size_t r = 0; r < banded.ring_rows.size(); ++r) {
+    const model::Node& node = graph.node(views.order[banded.chain.first + r]);
+    for (const WeightId w : node.weights) round += graph.weight(w).bytes.count();
+    round += static_cast<std::uint64_t>(banded.ring_rows[r] * views.tensors[node.outputs[0].index()].row_pitch);
+  }
+  for (BandStep& step : banded.chain.steps) step.round_bytes = step.rows.begin == 0 ? 0 : round;
+}
+
 /// By block: how many tensors lie there, how many of them are no views, and how many of these steps make, from its first byte on.
 struct InBlocks {
   std::vector<std::uint32_t> tensors, made, alike;

@@ -65,17 +65,36 @@ inline std::uint64_t activation_bound(const model::Graph& graph, const KernelCho
   return bound;
 }
 
+namespace detail {
+
+/// The weights of a step's node, and the rows that it makes.
+inline std::uint64_t band_bytes(const model::Graph& graph, const plan::Step& step) {
+  const model::Tensor& out = graph.tensor(graph.node(step.node).outputs[0]);
+  const auto rows = static_cast<std::uint64_t>(std::max<std::int64_t>(row_extents(out.shape).rows, 1));
+  std::uint64_t bytes = out.bytes().count() / rows * static_cast<std::uint64_t>(step.rows.size());
+  for (const WeightId w : graph.node(step.node).weights) bytes += graph.weight(w).bytes.count();
+  return bytes;
+}
+
+}  // namespace detail
+
 /// The extra time of a plan's bands over whole nodes, as a share of all computing; below 0 if they save time.
 inline double overhead_of(const Problem& whole, const plan::Plan& plan) {
   StepCosts costs(whole);
   std::vector<double> in_bands(whole.graph->nodes.size(), 0);
   std::vector<RowRange> latest(whole.graph->nodes.size());
   std::vector<bool> cut(whole.graph->nodes.size(), false);
+  std::uint64_t touched = 0;  // by all bands so far
+  std::vector<std::uint64_t> touched_then(whole.graph->nodes.size(), 0);
   for (const plan::Step& step : plan.steps) {
-    if (step.prepare || latest[step.node.index()] == step.rows) continue;  // slices of one band
-    cut[step.node.index()] = cut[step.node.index()] || !latest[step.node.index()].empty();
-    latest[step.node.index()] = step.rows;
-    in_bands[step.node.index()] += costs.seconds(step.node, {0, step.rows, 0});
+    const std::size_t n = step.node.index();
+    if (step.prepare || latest[n] == step.rows) continue;  // slices of one band
+    const bool again = !latest[n].empty();
+    cut[n] = cut[n] || again;
+    latest[n] = step.rows;
+    in_bands[n] += costs.seconds(step.node, {.rows = step.rows, .round_bytes = again ? touched - touched_then[n] : 0});
+    touched += detail::band_bytes(*whole.graph, step);
+    touched_then[n] = touched;
   }
   double all = 0, more = 0;
   std::vector<bool> has_steps(cut.size(), false);

@@ -60,11 +60,12 @@ class StepCosts {
   }
 
   double seconds(NodeId id, const BandStep& band) {
-    const auto [known, is_new] = seconds_.try_emplace(Key{id.index(), band.rows.size(), band.far_bytes}, 0.0);
+    const auto [known, is_new] = seconds_.try_emplace(Key{id.index(), band.rows.size(), band.far_bytes, band.round_bytes}, 0.0);
     if (is_new) {
       StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
       step.rows = band.rows;
       step.far_bytes = band.far_bytes;
+      step.round_bytes = band.round_bytes;
       const double rated = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
       known->second = rated + again(id, band.rows, rated);
     }
@@ -112,12 +113,12 @@ class StepCosts {
   struct Key {
     std::size_t node;
     std::int64_t rows;
-    std::uint64_t far_bytes;
+    std::uint64_t far_bytes, round_bytes;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const noexcept {
-      return (k.node * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(k.rows) * 0xc2b2ae3d27d4eb4fu + k.far_bytes);
+      return (k.node * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(k.rows) * 0xc2b2ae3d27d4eb4fu + k.far_bytes + k.round_bytes);
     }
   };
   Need own_need(NodeId id, RowRange rows) const {

@@ -40,6 +40,7 @@ class StepPrices {
     StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
     step.rows = band.rows;
     step.far_bytes = band.far_bytes;
+    step.round_bytes = band.round_bytes;
     return problem_.shared->step_seconds(
         step, [&] { return price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads); });
   }

@@ -19,8 +19,9 @@ namespace sluice::planner {
 
 struct BandStep {
   std::size_t position = 0;
-  RowRange rows;                // of the position's output
-  std::uint64_t far_bytes = 0;  // activations that it reads or writes which are too large for a core's own cache
+  RowRange rows;                  // of the position's output
+  std::uint64_t far_bytes = 0;    // activations that it reads or writes which are too large for a core's own cache
+  std::uint64_t round_bytes = 0;  // what the chain touches between the band before and this one of the same position; 0: it is the first
 };
 
 /// Positions [first, end).

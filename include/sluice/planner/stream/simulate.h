@@ -51,7 +51,9 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   using profiler::KernelUse;
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
   profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
+  // Between two bands only the chain's others touched anything: what cores share keeps a band's weights, though a core's own cache does not.
   work.run_bytes = kernels.run_bytes();
+  if (step.round_bytes != 0) work.run_bytes = std::min(work.run_bytes, std::max(step.round_bytes, profiler::kSharedCachesKeep));
   // A band is small, but tensors that it reads from outside its chain are not in a nearer cache.
   return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
          profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
