@@ -115,7 +115,7 @@ TEST_CASE("transposed convolutions of few outputs whose taps do not meet") {
   const auto check = [](const model::Window& w, std::int64_t in, std::int64_t out, std::int64_t images, const model::Epilogue& epilogue) {
     check_all_cuts(conv_problem({w, 1, in, out}, images, epilogue, model::OpKind::kConvTranspose), kernel_id::kConvTransposed);
   };
-  const model::Epilogue activated{true, false, {model::Function::kSilu}};
+  const model::Epilogue activated{.has_bias = true, .activation = {model::Function::kSilu}};
   for (std::int64_t size = 1; size <= 10; ++size)
     for (const std::int64_t outputs : {1, 2, 3, 5, 8}) check(apart(size, 11 - size, 2, 2), 2 * size - 1, outputs, 2, activated);
   for (const std::int64_t outputs : {1, 4, 7}) {

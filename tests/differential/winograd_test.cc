@@ -68,8 +68,8 @@ TEST_CASE("Winograd: any padding, several images, a full epilogue") {
   check_all_cuts(winograd_problem(7, 6, 3, 20, {0, 0, 0, 0}));
   check_all_cuts(winograd_problem(7, 6, 3, 20, {0, 2, 1, 0}));
   check_all_cuts(winograd_problem(4, 3, 3, 20, {5, 1, 0, 7}));
-  check_all_cuts(winograd_problem(6, 5, 4, 40, {}, 3, {true, true, {model::Function::kSilu}}));
-  check_all_cuts(winograd_problem(9, 9, 4, 53, {}, 2, {true, true, {model::Function::kRelu}}));
+  check_all_cuts(winograd_problem(6, 5, 4, 40, {}, 3, {.has_bias = true, .has_residual = true, .activation = {model::Function::kSilu}}));
+  check_all_cuts(winograd_problem(9, 9, 4, 53, {}, 2, {.has_bias = true, .has_residual = true, .activation = {model::Function::kRelu}}));
 }
 
 TEST_CASE("Winograd: several blocks of squares, their weights kept or transformed again") {
@@ -81,7 +81,8 @@ TEST_CASE("Winograd: groups that fill whole panels, the last of them too or not"
   for (const std::int64_t group_in : {1, 5, 16, 70})
     for (const std::int64_t group_out : {16, 24, 33, 48}) {
       check_all_cuts(winograd_problem(5, 9, 2 * group_in, 2 * group_out, {}, 1, {}, 2));
-      check_all_cuts(winograd_problem(10, 7, 3 * group_in, 3 * group_out, {}, 2, {true, true, {model::Function::kRelu}}, 3));
+      check_all_cuts(winograd_problem(10, 7, 3 * group_in, 3 * group_out, {}, 2,
+                                      {.has_bias = true, .has_residual = true, .activation = {model::Function::kRelu}}, 3));
     }
   check_all_cuts(winograd_problem(21, 22, 4 * 17, 4 * 32, {}, 1, {}, 4));
 }
