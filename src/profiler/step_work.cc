@@ -103,6 +103,8 @@ void add_products(const Asked& asked, StepWork& work) noexcept {
   } else if (asked.node.op == OpKind::kRecurrent) {
     if (const auto* layer = asked.as<operators::RecurrentParameters>()) {
       work.shape.depth = narrow(layer->hidden);
+      work.shape.taps = narrow(layer->batches);
+      work.shape.stride = layer->first_hidden ? 2 : 1;
       work.variant = static_cast<std::uint16_t>(layer->cell);
     }
   } else if (asked.node.op == OpKind::kMatMul) {

@@ -127,7 +127,9 @@ class Transfer {
     return {};
   }
 
-  static bool multiplies(const KernelSample& sample) { return sample.work.cost.weight_bytes > 0; }
+  static bool multiplies(const KernelSample& sample) {
+    return sample.work.cost.weight_bytes > 0 && !detail::by_value(sample.kernel.kernel);
+  }
 
   /// Samples as this device would have given them, and the fit to them.
   void apply() {

@@ -81,6 +81,22 @@ TEST_CASE("a recurrent layer's first turn multiplies nothing, and many turns tak
   profile.step_overhead_seconds = 0;
   for (const std::uint32_t turns : {50, 500, 2000})
     CHECK(step_seconds(profile, kRecurrent, {}, recurrent_work(turns, 128)) == Approx(seconds(turns, 128)).epsilon(0.1));
+  // One turn from a state that is given multiplies; of four sequences beside one another each turn is one.
+  StepWork given = recurrent_work(1, 512), four = recurrent_work(100, 64);
+  given.shape.stride = 2;
+  CHECK(detail::recurrent_terms(given)[1] == Approx(static_cast<double>(given.cost.flops)));
+  CHECK(detail::recurrent_terms(recurrent_work(1, 512))[1] == 0);
+  four.shape.rows *= 4;
+  four.shape.taps = 4;
+  CHECK(detail::recurrent_terms(four)[8] == 99);
+}
+
+TEST_CASE("one row of an image has the taps of a band of several") {
+  StepWork work(kernels::CostFeatures{1000, 1000, 1000, 1000});
+  work.shape = {.rows = 1, .columns = 7, .channels = 32, .taps = 49};
+  const double one = detail::depthwise_terms(work)[1];
+  work.shape.rows = 2;
+  CHECK(detail::depthwise_terms(work)[1] == Approx(2 * one));
 }
 
 TEST_CASE("what caches lose of a norm by channels is what passes, not its few weights") {

@@ -117,9 +117,10 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   const double whole = std::floor(shape.channels / static_cast<double>(model::kPanelLanes));
   const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
   const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
-  // Of a band only the columns tell how large the map is.
-  const bool flat = shape.rows == 1 && shape.columns > 1;
-  const double along = taps_inside(shape.columns, flat ? taps : std::sqrt(taps), shape.stride), inside = flat ? along : along * along;
+  // Of a band only the columns tell how large the map is. One row is a band, too, unless its window cannot be square.
+  const double side = std::sqrt(taps);
+  const bool flat = shape.rows == 1 && shape.columns > 1 && side != std::floor(side);
+  const double along = taps_inside(shape.columns, flat ? taps : side, shape.stride), inside = flat ? along : along * along;
   const auto weights = static_cast<double>(work.cost.weight_bytes);
   Terms terms{};
   terms[0] = 1;
@@ -140,10 +141,11 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   return terms;
 }
 
-/// Of recurrent layers: one of each turn but the first, whose state is zero and multiplies nothing; their flops; the functions of all turns;
+/// Of recurrent layers: one of each turn but the first, whose state is zero and multiplies nothing unless it is given; their flops; the functions of all turns;
 /// what a turn reads of weights that a core's own cache does not hold; and what the first turn that multiplies reads, as it is lost.
 inline Terms recurrent_terms(const StepWork& work) noexcept {
-  const double turns = std::max(1.0, static_cast<double>(work.shape.rows)), again = turns - 1;
+  const double turns = std::max(1.0, static_cast<double>(work.shape.rows) / work.shape.taps),
+               again = work.shape.stride > 1 ? turns : turns - 1;
   const double weights = static_cast<double>(work.cost.weight_bytes) / turns;  // each turn reads all
   Terms terms{};
   terms[0] = 1;

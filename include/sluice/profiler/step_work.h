@@ -28,8 +28,8 @@ struct StepShape {
   std::uint32_t columns = 1;   // pixels of a row
   std::uint32_t channels = 1;  // that the step writes
   std::uint32_t depth = 1;     // values that one tap of one output adds up; of attention the features of a head
-  std::uint32_t taps = 1;      // of a window; of attention the keys
-  std::uint32_t stride = 1;    // down the rows; of a normalisation or softmax 1
+  std::uint32_t taps = 1;      // of a window; of attention the keys; of a recurrent layer the sequences beside one another
+  std::uint32_t stride = 1;    // down the rows; of a normalisation or softmax 1; of a recurrent layer 2 where the first state is given
   std::uint32_t epilogue =
       1;  // what a layer does to each output behind its sum: 1 a comparison at most, 2 a few products, 3 an exponential
   friend bool operator==(const StepShape&, const StepShape&) = default;
