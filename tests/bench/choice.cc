@@ -72,12 +72,13 @@ class Bench {
     PlanRequest request{.repeat = true, .search = search};
     request.capacity = capacity;
     request.model_hash = model.file().hash();
+    request.keep_inputs = true;  // runs follow each other
     return must(planner::make_plan(model.graph(), profile_, request));
   }
 
   /// From the smallest at which the frozen choice has a plan, too.
   std::vector<Bytes> capacities(const model::Graph& graph) const {
-    PlanRequest request{.repeat = true, .search = frozen()};
+    PlanRequest request{.repeat = true, .keep_inputs = true, .search = frozen()};
     const double least = static_cast<double>(must(planner::minimum_capacity(graph, profile_, request)).count());
     request.policy = planner::Policy::kResident;
     const double most = std::max(least, static_cast<double>(must(planner::minimum_capacity(graph, profile_, request)).count()));
