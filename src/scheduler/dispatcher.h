@@ -84,7 +84,8 @@ class Dispatcher final : public Scheduler {
   static void work(void* worker) noexcept;
   static void at_boundary(void* worker, const executor::StepEvent& step) noexcept;
   static void between_parts(void* worker) noexcept;
-  static void look_up(Worker& worker) noexcept;
+  enum class Place : std::uint8_t { kBetweenSteps, kInStep };
+  static void look_up(Worker& worker, Place place) noexcept;
   bool makes_in_job_memory(const Worker& worker) const noexcept;
   void measure(Worker& worker) noexcept;
   void serve(Worker& worker) noexcept;

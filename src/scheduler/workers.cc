@@ -1,4 +1,4 @@
-// What a worker does: takes a run from the board, runs its units, gives way at step boundaries.
+// What a worker does: takes a run from the board, runs its units, gives way between steps and, where it may, between parts of one.
 #include <algorithm>
 #include <utility>
 
@@ -198,19 +198,10 @@ void Dispatcher::end_run(Worker& worker, const Assignment& assignment, const Sta
 }
 
 void Dispatcher::at_boundary(void* worker, const executor::StepEvent& /*step*/) noexcept {
-  if (static_cast<Worker*>(worker)->attention.load(std::memory_order_relaxed)) look_up(*static_cast<Worker*>(worker));
+  if (static_cast<Worker*>(worker)->attention.load(std::memory_order_relaxed)) look_up(*static_cast<Worker*>(worker), Place::kBetweenSteps);
 }
 
-/// Not where the unit makes a tensor in the job's memory: called off meanwhile, it would write there until the step is over, where another job
-/// may be by then. The end of the step sees to it.
-void Dispatcher::between_parts(void* context) noexcept {
-  Worker& worker = *static_cast<Worker*>(context);
-  {
-    const std::lock_guard lock(worker.dispatcher->mutex_);
-    if (worker.current == nullptr || worker.dispatcher->makes_in_job_memory(worker)) return;
-  }
-  look_up(worker);
-}
+void Dispatcher::between_parts(void* worker) noexcept { look_up(*static_cast<Worker*>(worker), Place::kInStep); }
 
 bool Dispatcher::makes_in_job_memory(const Worker& worker) const noexcept {
   const Assignment& assignment = *worker.current;
@@ -218,10 +209,12 @@ bool Dispatcher::makes_in_job_memory(const Worker& worker) const noexcept {
   return std::find(placed.begin(), placed.end(), true) != placed.end();
 }
 
-/// Between steps, or parts of one.
-void Dispatcher::look_up(Worker& worker) noexcept {
+/// Not inside a step of a unit that makes a tensor in the job's memory: called off meanwhile, it would write there until the step is over, where
+/// another job may be by then. The end of the step sees to it.
+void Dispatcher::look_up(Worker& worker, Place place) noexcept {
   Dispatcher& self = *worker.dispatcher;
   std::unique_lock lock(self.mutex_);
+  if (place == Place::kInStep && (worker.current == nullptr || self.makes_in_job_memory(worker))) return;
   worker.attention = false;
   if (worker.current == nullptr || worker.running == nullptr) return;
   if (self.called_off(worker, *worker.current)) {
