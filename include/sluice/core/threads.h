@@ -45,13 +45,12 @@ class ThreadPool {
   };
   /// Until it is said otherwise. Called by the caller, between calls.
   void pause_when(const Pause& pause) noexcept { pause_ = pause; }
-  /// In the caller, before a task: true if it paused.
-  bool pause_if_wanted() const noexcept {
+  /// In the caller, before a task.
+  void pause_if_wanted() const noexcept {
     if (pause_.wanted == nullptr || !pause_.wanted->load(std::memory_order_relaxed)) [[likely]]
-      return false;
+      return;
     pause_.call(pause_.context);
     ++pauses_;
-    return true;
   }
   /// How often the caller has paused.
   std::uint64_t pauses() const noexcept { return pauses_; }

@@ -5,8 +5,7 @@
 //     y = zero + round_half_even(min(max(value, low - zero), high - zero))      low and high: 0 and 255, narrowed by relu or clip
 //
 // Each operation before it is rounded to f32, nothing contracted but where fma says so; a value that is no number gives `low`. Below, u8(value)
-// is that rule; v8(value)
-// rounds the value with the zero point in it, which gives the even byte of halves:
+// is that rule; v8(value) rounds the value with the zero point in it, which gives the even byte of halves:
 //
 //     y = round_half_even(min(max(value + zero, low), high))
 #pragma once
