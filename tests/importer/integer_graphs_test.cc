@@ -680,6 +680,55 @@ TEST_CASE("bytes of the ONNX graph are given as they are: signed ports, ports am
   }
 }
 
+TEST_CASE("bytes that become bytes of another scale are rounded once, to what ONNX Runtime makes of the two scales") {
+  struct Pairs {
+    Linear first, second;
+    float scale;
+    int zero;  // of unsigned bytes
+  };
+  for (const Pairs& p :
+       {Pairs{{0.02f, 121}, {0.0201f, 121}, 0.019999997690320015f, 121}, Pairs{{0.02f, 121}, {0.0199f, 120}, 0.019874509423971176f, 120},
+        Pairs{{0.02f, -7, true}, {0.05f, 3, true}, 0.019999997690320015f, 121}, Pairs{{0.02f, 0}, {0.001f, 0}, 0.0010000000474974513f, 0},
+        Pairs{{1.0f, 3}, {0.001f, 100}, 0.0009999999310821295f, 100},
+        Pairs{{0.013f, -128, true}, {0.011f, -126, true}, 0.010913725011050701f, 0}}) {
+    INFO(p.first.scale << " and " << p.second.scale);
+    QdqBuilder b;
+    b.input("x", {1, 4, 5, 6}).output("y").node("Identity", {b.pair(b.pair("x", p.first), p.second)}, {"y"});
+    const TemporaryFolder folder;
+    const auto merged = converted(folder, b);
+    CHECK(merged->graph().nodes.size() == 2);
+    REQUIRE(merged->graph().quantisations.size() == 1);
+    CHECK(merged->graph().quantisations[0].scales == std::vector{p.scale});
+    const std::vector<std::int32_t> zero = merged->graph().quantisations[0].zero_points;
+    CHECK((zero.empty() ? 0 : zero[0]) == p.zero);
+    // Each of the roundings that it stands for is off by half a step of its own at most.
+    const std::vector<float> got = reals_of(outputs_of(merged)), want = reals_of(outputs_of(converted(folder, b, false)));
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      INFO(i);
+      CHECK(std::fabs(got[i] - want[i]) <= 0.505f * (p.first.scale + p.second.scale + p.scale));
+    }
+  }
+}
+
+TEST_CASE("bytes of two scales are rounded twice where others see what lies between, and for exact sums") {
+  const Linear first{0.02f, 121}, second{0.03f, 121};
+  for (const int seen : {0, 1, 2, 3}) {
+    INFO(seen);
+    QdqBuilder b;
+    b.input("x", {1, 4, 5, 6}).output("y").output("z");
+    const std::string bytes = b.quantised("x", first), real = b.dequantised(bytes, first);
+    const std::string more = b.quantised(real, second), last = b.dequantised(more, second);
+    b.node("Identity", {last}, {"y"})
+        .node(seen == 2 ? "DequantizeLinear" : "Identity",
+              seen == 2 ? std::vector<std::string>{more, bytes + "_scale", bytes + "_zero"} : std::vector{seen == 1 ? real : last}, {"z"});
+    importer::ConvertOptions options;
+    options.exact = seen == 3;
+    const TemporaryFolder folder;
+    const auto model = converted(folder, b, options), plain = converted(folder, b, false);
+    CHECK((outputs_of(model) == outputs_of(plain)) == (seen != 0));
+  }
+}
+
 TEST_CASE("an addition keeps the order of its operands and the type of the file") {
   for (const Linear& q : {kIn, kSignedIn})
     for (const bool residual_first : {false, true}) {

@@ -46,6 +46,8 @@ void rewrite(Draft& draft, bool fuse, bool exact) {
   for (DraftNode& node : draft.nodes)
     for (DraftBody& body : node.bodies) rewrite(*body.draft, fuse, exact);
   if (fuse) {
+    if (!draft.exact) merge_quantisers(draft);
+    compact(draft);
     for (const auto pass :
          {recognise_activations, recognise_layer_norms, recognise_attention, sink_reshapes, fold_padding, fold_affine, hoist_quantise,
           form_integer, scale_sums, fuse_tables, fold_padding, drop_idle_taps, fuse_residual, fuse_activation}) {

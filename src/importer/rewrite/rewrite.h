@@ -20,6 +20,8 @@ void recognise_attention(Draft& draft);
 void fold_padding(Draft& draft);
 /// Batch-norms, and additions and multiplications by constants per channel, move into the weights and bias of the node before them.
 void fold_affine(Draft& draft);
+/// QuantizeLinear after DequantizeLinear after QuantizeLinear becomes one of them, with what their ranges have in common.
+void merge_quantisers(Draft& draft);
 /// QuantizeLinear moves in front of what only moves values.
 void hoist_quantise(Draft& draft);
 /// DequantizeLinear -> operator -> QuantizeLinear becomes one node of the class int8.
