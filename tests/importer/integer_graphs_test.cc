@@ -282,7 +282,12 @@ std::vector<Case> cases() {
          b.node("Identity", {b.pair("r", kOut)}, {"y"});
        },
        OpKind::kUnary},
-      {"another scale", [](QdqBuilder& b) { b.node("Identity", {b.pair(b.pair("x", kIn), kOut)}, {"y"}); }, OpKind::kUnary},
+      {"another scale",
+       [](QdqBuilder& b) {
+         b.node("Transpose", {b.pair("x", kIn)}, {"r"}, {attribute("perm", Ints{0, 2, 3, 1})});
+         b.node("Identity", {b.pair("r", kOut)}, {"y"});
+       },
+       OpKind::kUnary},
       {"Resize of the nearest",
        [](QdqBuilder& b) {
          b.initializer(tensor("scales", {4}, Floats{1, 1, 2, 2}));

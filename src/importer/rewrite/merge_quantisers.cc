@@ -59,9 +59,10 @@ class MergeQuantisers {
   bool only_dequantised(const DraftNode& quantiser) const {
     const std::vector<std::size_t>& readers = uses_.readers[quantiser.output.index()];
     const auto scale = byte_scale_of(draft_, quantiser);
-    return !uses_.is_output[quantiser.output.index()] && !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](std::size_t reader) {
-      return replaceable(reader) && is_dequantise(draft_.nodes[reader]) && byte_scale_of(draft_, draft_.nodes[reader]) == scale;
-    });
+    return !uses_.is_output[quantiser.output.index()] && !readers.empty() &&
+           std::all_of(readers.begin(), readers.end(), [&](std::size_t reader) {
+             return replaceable(reader) && is_dequantise(draft_.nodes[reader]) && byte_scale_of(draft_, draft_.nodes[reader]) == scale;
+           });
   }
 
   /// Node `n` is Q1 of the picture above, and the rest is as it shows: then Q2's readers read what Q1 makes.
