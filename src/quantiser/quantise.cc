@@ -135,7 +135,8 @@ class Quantiser {
     Activations made;
     for (const auto& [name, seen] : seen_) {
       Activation& activation = made[name];
-      activation.range = seen.histogram.range(method, options_.percentile);
+      const auto own = own_method_.find(name);
+      activation.range = seen.histogram.range(own == own_method_.end() ? method : own->second, options_.percentile);
       for (const double sum : seen.sums)
         activation.means.push_back(sum / (static_cast<double>(seen.each) * static_cast<double>(data_.items)));
     }
@@ -198,14 +199,38 @@ class Quantiser {
     SLUICE_ASSIGN_OR_RETURN(Choice best, best_method());
     report_.method = best.method;
     if (equalises) SLUICE_RETURN_IF_ERROR(try_equalised(best));
-    return chooses && options_.correct_bias ? try_biases_as_they_are(best) : Status{};
+    if (!chooses) return {};
+    if (options_.correct_bias) SLUICE_RETURN_IF_ERROR(try_biases_as_they_are(best));
+    return try_other_ranges(best);
   }
 
   /// What mean errors leave may make more noise behind them than they did.
-  Status try_biases_as_they_are(const Choice& best) {
+  Status try_biases_as_they_are(Choice& best) {
     report_.corrected = false;
     SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(find_units(editor_, kept_), best.method), "comparing methods"));
     report_.corrected = noise <= best.noise_db;
+    best.noise_db = std::max(best.noise_db, noise);
+    return {};
+  }
+
+  /// Activations whose range by another method leaves less noise at the outputs take that one, each after the others. In small nets, where
+  /// few roundings make all the noise, that is worth more than the choice for all; large ones would be converted and run too often.
+  Status try_other_ranges(Choice& best) {
+    constexpr std::size_t kMostTrials = 96, kTriedBytes = std::size_t{256} << 20, kOfAModel = std::size_t{1} << 20;
+    std::size_t weights = kOfAModel, trials = 0;
+    for (const Unit& unit : units_)
+      if (is_layer(unit)) weights += static_cast<std::size_t>(editor_.constant(unit.weight)->elements()) * sizeof(float);
+    const std::size_t most = std::min(kMostTrials, kTriedBytes / weights);
+    const std::vector<Unit> units = find_units(editor_, kept_);
+    for (const Unit& unit : units)
+      for (const std::string_view name : unit.inputs)
+        for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError}) {
+          if (method == best.method || own_method_.contains(name) || trials++ >= most) continue;
+          own_method_[name] = method;
+          SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(units, best.method), "comparing ranges"));
+          noise > best.noise_db ? void(best.noise_db = noise) : void(own_method_.erase(name));
+        }
+    report_.own_ranges = own_method_.size();
     return {};
   }
 
@@ -333,7 +358,8 @@ class Quantiser {
   ProbeSettings settings_;
   std::vector<Unit> units_;  // all, before any is kept
   std::map<std::string_view, Seen> seen_;
-  std::set<std::string_view> kept_;  // weights of layers that stay f32
+  std::map<std::string_view, Method> own_method_;  // activations whose range is by another than the chosen one
+  std::set<std::string_view> kept_;                // weights of layers that stay f32
   std::map<std::string_view, double> alone_db_;
 };
 

@@ -257,8 +257,46 @@ TEST_CASE("the method that is chosen is no worse than any of them") {
     best = std::max(best, quantised(folder, picture_net(), "q.onnx", data, options).report.outputs[0].noise_db);
   }
   const Outcome chosen = quantised(folder, picture_net(), "q.onnx", data);
-  CHECK(chosen.report.outputs[0].noise_db == Approx(best));
+  CHECK(chosen.report.outputs[0].noise_db >= Approx(best));
   CHECK(chosen.report.method != Method::kAuto);
+}
+
+TEST_CASE("activations get ranges of their own where that leaves less noise") {
+  std::size_t own = 0;
+  for (std::int64_t seed = 0; seed < 4; ++seed) {
+    // The first layer's input has a rare large value that its weights ignore, the second's one that counts.
+    Floats first(64 * 8), second(8 * 4);
+    for (std::size_t i = 0; i < first.size(); ++i)
+      first[i] = i % 64 == 0 ? 0.0f : 0.02f * static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 11) % 13) - 0.12f;
+    for (std::size_t i = 0; i < second.size(); ++i)
+      second[i] = 0.1f * static_cast<float>((i * 5 + static_cast<std::size_t>(seed)) % 7) - 0.3f;
+    OnnxBuilder b(13);
+    b.input("x", {1, 64}).initializer(tensor("w0", {8, 64}, first)).initializer(tensor("w1", {4, 8}, second));
+    b.node("Gemm", {"x", "w0"}, {"h"}, {attribute("transB", std::int64_t{1})}).node("Exp", {"h"}, {"t"});
+    b.node("Gemm", {"t", "w1"}, {"y"}, {attribute("transB", std::int64_t{1})}).output("y");
+    const quantiser::Data data = {12, [even = items(12, 64, 1.5f)](const model::Graph& graph, std::size_t item) {
+                                    auto inputs = even.load(graph, item);
+                                    const float large = 40.0f;
+                                    std::memcpy(inputs[0].data.data(), &large, sizeof(large));
+                                    return inputs;
+                                  }};
+    const TemporaryFolder folder;
+    double best = 0;
+    for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError})
+      for (const bool corrected : {true, false}) {
+        quantiser::Options options;
+        options.method = method, options.correct_bias = corrected, options.percentile = 98;
+        best = std::max(best, quantised(folder, b, "q.onnx", data, options).report.outputs[0].noise_db);
+      }
+    quantiser::Options options;
+    options.percentile = 98;
+    const Outcome chosen = quantised(folder, b, "q.onnx", data, options);
+    CHECK(chosen.report.outputs[0].noise_db >= Approx(best));
+    if (chosen.report.own_ranges == 0) continue;
+    ++own;
+    CHECK(chosen.report.outputs[0].noise_db > best);
+  }
+  CHECK(own > 0);
 }
 
 TEST_CASE("what cannot be quantised is refused, with its reason, and leaves no file") {

@@ -67,6 +67,7 @@ struct Report {
   std::size_t items = 0;
   bool corrected = true;             // biases take back mean errors
   std::size_t equalised = 0;         // tensors whose channels got similar ranges
+  std::size_t own_ranges = 0;        // activations whose range is by another method than `method`
   std::vector<Layer> layers;         // in the order of the graph
   std::vector<OutputNoise> outputs;  // the float outputs; if there are none, the last layer's
   std::int64_t rows = 0;             // of the first output: one class each

@@ -63,6 +63,7 @@ Json json_of(const QuantiseLine& line, const Report& report, int status) {
           {"items", report.items},
           {"bias_corrected", report.corrected},
           {"equalised", report.equalised},
+          {"own_ranges", report.own_ranges},
           {"layers", layers},
           {"outputs", outputs},
           {"rows", report.rows},
@@ -96,7 +97,8 @@ void print_as_text(const QuantiseLine& line, const Report& report) {
   const auto quantised = std::count_if(report.layers.begin(), report.layers.end(), [](const Layer& layer) { return layer.quantised; });
   fmt::print("{}: {} of {} layers in integers, {} of weights where there were {}\n", line.output, quantised, report.layers.size(),
              format_bytes(report.weights_after), format_bytes(report.weights_before));
-  fmt::print("  ranges by {}, {} item{} of data, biases {}, channels of {} tensors equalised\n\n", name_of(report.method), report.items,
+  fmt::print("  ranges by {}{}, {} item{} of data, biases {}, channels of {} tensors equalised\n\n", name_of(report.method),
+             report.own_ranges == 0 ? "" : fmt::format(" ({} by another method)", report.own_ranges), report.items,
              report.items == 1 ? "" : "s", report.corrected ? "corrected" : "as they were", report.equalised);
   print_layers(line, report);
   for (const quantiser::OutputNoise& output : report.outputs)
