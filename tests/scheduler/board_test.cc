@@ -53,30 +53,6 @@ TEST_CASE("what waits for a processor begins after what is before it") {
   CHECK(f.board.state().processors[0].run.job == b);
 }
 
-TEST_CASE("a run that wakes its processor is expected to begin later, as such runs did") {
-  Fixture f;
-  Time now = 0;
-  for (int i = 0; i < 100; ++i) {  // two at a time: the first wakes the processor and takes 90 more, the second follows it
-    const JobSlot a = f.board.submit({ModelId(0)}), b = f.board.submit({ModelId(0)});
-    f.board.apply(std::array{Decision::start(a, 0, 3, 0), Decision::start(b, 0, 3, 0)});
-    for (const Time beside : {Time{i == 0 ? 10 : 100}, Time{10}}) {  // it has not slept before the very first
-      f.board.set_now(now += 300 + beside);
-      f.board.observed_dispatch(ProcessorId(0), beside);
-      f.board.finished(ProcessorId(0));
-      f.board.apply({});
-    }
-    CHECK(f.board.state().begin_cost(0) == 10);  // it ends now
-    f.board.set_now(now += 1000);
-  }
-  CHECK(f.profile.dispatch(0) == 10);
-  CHECK(f.board.state().begin_cost(0) >= 98);
-  CHECK(f.board.state().begin_cost(1) == 10);
-  const JobSlot a = f.board.submit({ModelId(0)}), b = f.board.submit({ModelId(0)});
-  CHECK(f.board.state().expected_run(a, 0, 3, 0) == 300 + f.board.state().begin_cost(0));
-  f.board.apply(std::array{Decision::start(a, 0, 3, 0), Decision::start(b, 0, 3, 0)});
-  CHECK(f.board.state().processors[0].waiting_work == 310);
-}
-
 TEST_CASE("a lost processor gives back what it ran and what waited for it") {
   Fixture f;
   const JobSlot a = f.board.submit({ModelId(0)}), b = f.board.submit({ModelId(0)});

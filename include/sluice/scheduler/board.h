@@ -136,10 +136,7 @@ class Board {
   }
 
   /// The processor's run took so much beside its units, and paid a dispatch.
-  void observed_dispatch(ProcessorId processor, Time took) noexcept {
-    const std::size_t p = processor.index();
-    state_.processors[p].woke ? profile_->observe_wake(p, took) : profile_->observe_dispatch(p, took);
-  }
+  void observed_dispatch(ProcessorId processor, Time took) noexcept { profile_->observe_dispatch(processor.index(), took); }
 
   /// The processor's run ended, now. Of one that was given up this comes too late: its run is somebody else's.
   void finished(ProcessorId id) noexcept {
@@ -203,10 +200,7 @@ class Board {
   }
 
  private:
-  void release(ProcessorState& processor) const noexcept {
-    processor.busy = processor.giving_way = false;
-    processor.ended = state_.now;
-  }
+  static void release(ProcessorState& processor) noexcept { processor.busy = processor.giving_way = false; }
 
   void mark(const Run& run, UnitPhase phase, std::size_t p) noexcept {
     for (UnitIndex u = run.first; u < run.last; ++u) {
@@ -236,7 +230,6 @@ class Board {
     processor.waiting_work -= processor.run.expected;
     processor.busy = true;
     processor.began = state_.now;
-    processor.woke = processor.ended < state_.now;
     processor.expected_end = state_.now + processor.run.expected;
     started_.push_back(ProcessorId(p));
   }

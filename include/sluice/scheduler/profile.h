@@ -38,7 +38,7 @@ class Profile {
       dispatch_.push_back(processor.dispatch);
       exact_dispatch_.push_back(static_cast<double>(processor.dispatch));
     }
-    settled_dispatch_ = exact_wake_ = exact_dispatch_;
+    settled_dispatch_ = exact_dispatch_;
     for (const Model& model : models) add(device, model);
     recent_.resize(processors_);
   }
@@ -61,8 +61,6 @@ class Profile {
   std::size_t models() const noexcept { return tables_.size(); }
   const Table& table(ModelId model) const noexcept { return tables_[model.index()]; }
   Time dispatch(std::size_t processor) const noexcept { return dispatch_[processor]; }
-  /// The same on a processor that had nothing to do: what sleeps must wake up. It is the dispatch until one was measured.
-  Time wake(std::size_t processor) const noexcept { return static_cast<Time>(exact_wake_[processor]); }
   std::uint64_t version() const noexcept { return version_; }
 
   Time time(ModelId model, UnitIndex unit, std::size_t processor) const noexcept {
@@ -114,16 +112,14 @@ class Profile {
   /// A run took so much beside its units. Tails follow when that has changed by more than an eighth.
   void observe_dispatch(std::size_t processor, Time took) noexcept {
     double& exact = exact_dispatch_[processor];
-    smooth(exact, took);
+    const double most = kLargestStep * exact + static_cast<double>(kMicrosecond);
+    exact += smoothing_ * (std::clamp(static_cast<double>(took), 0.0, most) - exact);
     dispatch_[processor] = static_cast<Time>(exact);
     double& settled = settled_dispatch_[processor];
     if (std::abs(exact - settled) * 8 <= settled + static_cast<double>(kMicrosecond)) return;
     settled = exact;
     settle();
   }
-
-  /// The same of a run that woke its processor.
-  void observe_wake(std::size_t processor, Time took) noexcept { smooth(exact_wake_[processor], took); }
 
   /// All times of a processor times `factor`: what a thermal event that the system reports may do at once.
   void rescale(std::size_t processor, double factor) noexcept {
@@ -134,11 +130,6 @@ class Profile {
   }
 
  private:
-  void smooth(double& exact, Time took) const noexcept {
-    const double most = kLargestStep * exact + static_cast<double>(kMicrosecond);
-    exact += smoothing_ * (std::clamp(static_cast<double>(took), 0.0, most) - exact);
-  }
-
   static constexpr double kLargestStep = 4;  // one outlier moves an expectation by at most three tenths
   // Measurements that make a change; all of them are beyond this ratio, and the largest is less than `kSpread` times the smallest. Two would
   // take a pair of interruptions for a change; noise of single units stays well below the smaller ratio.
@@ -283,7 +274,6 @@ class Profile {
   double smoothing_;
   std::vector<Time> dispatch_;
   std::vector<double> exact_dispatch_, settled_dispatch_;  // the latter: when tails were last derived from it
-  std::vector<double> exact_wake_;
   std::vector<Table> tables_;
   std::vector<Recent> recent_;
   std::uint64_t version_ = 0;

@@ -54,8 +54,6 @@ struct ProcessorState {
   Time step = 0;            // the longest way there; 0: never
   Run run;                  // while busy
   Time began = 0, expected_end = 0;
-  Time ended = 0;            // its last run
-  bool woke = false;         // it had nothing to do before its run
   std::vector<Run> waiting;  // first come, first run; room is reserved
   Time waiting_work = 0;
   std::uint64_t last_ticket = ~std::uint64_t{0};  // what it ran last: the next unit of the same job needs no dispatch
@@ -81,9 +79,6 @@ struct State {
 
   bool idle(std::size_t p) const noexcept { return processors[p].usable && !processors[p].busy && processors[p].waiting.empty(); }
 
-  /// To begin now what does not go on with what the processor ran last.
-  Time begin_cost(std::size_t p) const noexcept { return idle(p) && processors[p].ended < now ? profile->wake(p) : profile->dispatch(p); }
-
   /// How long until a processor is through with all that it has been given. An overdue unit is taken to end any moment.
   Time wait(std::size_t p) const noexcept {
     const ProcessorState& processor = processors[p];
@@ -98,7 +93,7 @@ struct State {
   /// The time of units [first, last) of a job on a processor if they begin now: dispatch, copies and the units themselves.
   Time expected_run(JobSlot slot, UnitIndex first, UnitIndex last, std::size_t p) const noexcept {
     const ModelId model = job(slot).model;
-    Time total = first > 0 && runs_last(p, slot, first - 1) ? 0 : begin_cost(p);
+    Time total = first > 0 && runs_last(p, slot, first - 1) ? 0 : profile->dispatch(p);
     for (UnitIndex u = first; u < last; ++u) {
       for (const UnitIndex source : profile->sources(model, u))
         if (source < first) total += profile->copy(model, source, place(slot, source), p);

@@ -243,7 +243,7 @@ inline Time PlanSearch::place(const State& state, std::size_t i) noexcept {
       std::size_t cursor = t.chain ? cursors[p] : 0;
       Time at = tables_[p].fit(from, work, cursor);
       const bool continues = u > 0 && where_[offset + u - 1] == p && ends_[offset + u - 1] == at;
-      const Time dispatch = at > state.now ? state.profile->dispatch(p) : state.begin_cost(p);
+      const Time dispatch = state.profile->dispatch(p);
       if (!continues && dispatch > 0) {
         work += dispatch;
         at = tables_[p].fit(from, work, cursor);
