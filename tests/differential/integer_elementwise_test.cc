@@ -194,15 +194,15 @@ TEST_CASE("nearest resizing of integers: extents, roundings, channels") {
 TEST_CASE("linear resizing of integers: extents, coordinates, channels, scales") {
   std::mt19937 random(5);
   for (const auto coordinates : {ResizeCoordinates::kAsymmetric, ResizeCoordinates::kHalfPixel, ResizeCoordinates::kAlignCorners})
-    for (const std::int64_t channels : {1, 3, 16, 31, 64, 70, 130})
-      for (const auto& [height, width] : {std::pair{10, 14}, {3, 5}, {7, 21}, {5, 9}, {1, 1}}) {
+    for (const std::int64_t channels : {1, 2, 3, 4, 5, 16, 31, 64, 70, 130})
+      for (const auto& [height, width] : {std::pair{10, 14}, {3, 5}, {7, 21}, {5, 9}, {1, 1}, {11, 301}}) {
         const std::array<float, 4> scale{1, static_cast<float>(height) / 5.0f, static_cast<float>(width) / 7.0f, 1};
         Problem p = integer_node(model::OpKind::kResize, model::ResizeAttributes{.mode = ResizeMode::kLinear,
                                                                                  .coordinates = coordinates,
                                                                                  .scale = {scale[0], scale[1], scale[2], scale[3]}});
         add_integer_input(p, Shape{2, 5, 7, channels}, {0.02f, 3}, Drawn::kAll, random);
         set_output(p, Shape{2, height, width, channels}, DType::kU8, channels % 2 == 0 ? Quantised{0.02f, 3} : Quantised{0.013f, 100});
-        check_all(p, {{}, {.threads = 2, .pixel_gap = 3}});
+        check_all(p, {{}, {.rows = 3, .threads = 2}, {.threads = 2, .pixel_gap = 3}});
       }
 }
 

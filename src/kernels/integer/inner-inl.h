@@ -17,6 +17,7 @@ constexpr TileTable table_for(DotIsa isa) {
           .mean = run_mean,
           .binary = run_binary,
           .blend = run_blend,
+          .blend_lanes = run_blend_lanes,
           .look_up = run_look_up,
           .quantize = run_quantize,
           .dequantize = run_dequantize};

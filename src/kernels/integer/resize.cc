@@ -78,47 +78,99 @@ void run_resize_step(const KernelCall& call) noexcept {
   });
 }
 
+Bytes resize_linear_workspace(const operators::IntegerResizeParameters& p, const StepExtent&) noexcept {
+  return Bytes(static_cast<std::uint64_t>(p.resize.out_columns) * sizeof(BlendColumn));
+}
+
 namespace {
 
-/// The sources of a column, as distances from the begin of a row.
-struct Column {
-  std::int64_t from[2];
-  float weights[2];
+constexpr std::int64_t kNarrow = 4;  // channels
+
+/// The left and right neighbours of each value in a row of the input. Rows of the output that follow each other have most of them in common.
+class Neighbours {
+ public:
+  void set(const BlendRow& row, std::int64_t begin, int count) noexcept {
+    count_ = count;
+    held_[0] = held_[1] = nullptr;
+    for (int lane = 0; lane < count; ++lane)
+      for (int i = 0; i < 2; ++i)
+        from_[i][lane] = static_cast<std::int32_t>(row.columns[begin + lane / row.channels].from[i] + lane % row.channels);
+  }
+
+  /// Those of both rows: [row * 2 + side].
+  void find(const std::uint8_t* const (&rows)[2], const std::uint8_t* (&bytes)[4]) noexcept {
+    for (int r = 0; r < 2; ++r) {
+      int slot = held_[0] == rows[r] ? 0 : 1;
+      if (held_[slot] != rows[r]) fill(slot = held_[0] == rows[1 - r] ? 1 : held_[1] == rows[1 - r] ? 0 : r, rows[r]);
+      bytes[2 * r] = bytes_[slot][0];
+      bytes[2 * r + 1] = bytes_[slot][1];
+    }
+  }
+
+ private:
+  void fill(int slot, const std::uint8_t* row) noexcept {
+    held_[slot] = row;
+    for (int i = 0; i < 2; ++i)
+      for (int lane = 0; lane < count_; ++lane) bytes_[slot][i][lane] = row[from_[i][lane]];
+  }
+
+  int count_ = 0;
+  const std::uint8_t* held_[2];
+  std::int32_t from_[2][BlendLanes::kMost];
+  std::uint8_t bytes_[2][2][BlendLanes::kMost] = {};  // of two rows; behind the last value anything
 };
 
-}  // namespace
-
-Bytes resize_linear_workspace(const operators::IntegerResizeParameters& p, const StepExtent&) noexcept {
-  return Bytes(static_cast<std::uint64_t>(p.resize.out_columns) * sizeof(Column));
+/// Rows whose pixels have few channels: vectors hold several pixels.
+template <class RowOf>
+void blend_narrow(const operators::IntegerResizeParameters& p, const TileTable& table, const RowOf& row_of, const RowRange& rows) noexcept {
+  BlendLanes lanes;
+  Neighbours neighbours;
+  const BlendRow first = row_of(rows.begin);
+  const std::int64_t most = BlendLanes::kMost / first.channels;
+  for (std::int64_t begin = 0; begin < first.pixels; begin += most) {
+    lanes.count = static_cast<int>(std::min(most, first.pixels - begin) * first.channels);
+    for (int lane = 0; lane < BlendLanes::kMost; ++lane)
+      for (int i = 0; i < 2; ++i)
+        lanes.weights[i][lane] = lane < lanes.count ? first.columns[begin + lane / first.channels].weights[i] : 0.0f;
+    neighbours.set(first, begin, lanes.count);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      BlendRow part = row_of(row);
+      part.out += begin * first.channels;
+      neighbours.find(part.rows, lanes.bytes);
+      table.blend_lanes(p, part, lanes);
+    }
+  }
 }
+
+}  // namespace
 
 void run_resize_linear_step(const KernelCall& call, const TileTable& table) noexcept {
   const auto& p = call.parameters<operators::IntegerResizeParameters>();
   const Operand &in = call.inputs[0], &out = call.outputs[0];
-  auto* const columns = reinterpret_cast<Column*>(call.workspace);
+  auto* const columns = reinterpret_cast<BlendColumn*>(call.workspace);
   for (std::int64_t x = 0; x < out.view.pixels; ++x) {
     const LinearTaps taps = linear_taps(p.resize, in.shape, out.shape, 2, x);
     new (columns + x)
-        Column{{taps.source[0] * in.view.pixel_pitch, taps.source[1] * in.view.pixel_pitch}, {taps.weight[0], taps.weight[1]}};
+        BlendColumn{{taps.source[0] * in.view.pixel_pitch, taps.source[1] * in.view.pixel_pitch}, {taps.weight[0], taps.weight[1]}};
   }
+  const auto row_of = [&](std::int64_t row) noexcept {
+    const LinearTaps taps = linear_taps(p.resize, in.shape, out.shape, 1, row % out.shape[1]);
+    const std::int64_t image = row / out.shape[1] * in.shape[1];
+    return BlendRow{
+        .rows = {in.view.at<const std::uint8_t>(image + taps.source[0]), in.view.at<const std::uint8_t>(image + taps.source[1])},
+        .weights = {taps.weight[0], taps.weight[1]},
+        .columns = columns,
+        .pixels = out.view.pixels,
+        .channels = out.view.channels,
+        .out = out.view.at<std::uint8_t>(row),
+        .pitch = out.view.pixel_pitch};
+  };
+  const bool narrow = out.view.channels <= kNarrow && out.view.pixel_pitch == out.view.channels;
   const std::int64_t parts = std::min<std::int64_t>(call.rows.size(), 4 * thread_count(call));
   for_each_unit(call, parts, [&](std::int64_t part, int) noexcept {
     const RowRange rows = even_part(call.rows, part, parts);
-    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      const LinearTaps taps = linear_taps(p.resize, in.shape, out.shape, 1, row % out.shape[1]);
-      const std::int64_t image = row / out.shape[1] * in.shape[1];
-      const auto* first = in.view.at<const std::uint8_t>(image + taps.source[0]);
-      const auto* second = in.view.at<const std::uint8_t>(image + taps.source[1]);
-      for (std::int64_t x = 0; x < out.view.pixels; ++x) {
-        const Column& column = columns[x];
-        BlendRun run{.channels = out.view.channels};
-        for (std::size_t i = 0; i < 4; ++i) {
-          run.from[i] = (i < 2 ? first : second) + column.from[i % 2];
-          run.weights[i] = column.weights[i % 2] * taps.weight[i / 2];
-        }
-        table.blend(p, run, out.view.at<std::uint8_t>(row, x));
-      }
-    }
+    if (narrow) return blend_narrow(p, table, row_of, rows);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) table.blend(p, row_of(row));
   });
 }
 

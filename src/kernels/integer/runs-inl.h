@@ -139,30 +139,66 @@ void run_binary(const operators::IntegerBinaryParameters& p, ByteStream a, ByteS
   }
 }
 
-void run_blend(const operators::IntegerResizeParameters& p, const BlendRun& run, std::uint8_t* out) noexcept {
-  const V::Sums zero = V::set_sum(p.zero_in);
-  const V::Reals scale_in = V::set(p.scale_in);
-  const Divisor scale = divisor_of(p.scale);
-  const V::PackedRange range = V::packed_range(p.range);
-  V::Reals weights[4];
-  for (int i = 0; i < 4; ++i) weights[i] = V::set(run.weights[i]);
-  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
-    const std::int64_t live = run.channels - c;
-    const std::uint8_t* from[4] = {run.from[0] + c, run.from[1] + c, run.from[2] + c, run.from[3] + c};
-    std::uint8_t last[4][kChunk];
-    for (int i = 0; i < 4 && live < kChunk; ++i) {
-      __builtin_memset(last[i], 0, kChunk);
-      from[i] = static_cast<const std::uint8_t*>(__builtin_memcpy(last[i], from[i], static_cast<std::size_t>(live)));
-    }
-    V::Sums integers[4];
+/// What joins four neighbours.
+struct Blend {
+  V::Sums zero;
+  V::Reals scale_in;
+  Divisor scale;
+  V::PackedRange range;
+
+  explicit SLUICE_INLINE Blend(const operators::IntegerResizeParameters& p)
+      : zero(V::set_sum(p.zero_in)), scale_in(V::set(p.scale_in)), scale(divisor_of(p.scale)), range(V::packed_range(p.range)) {}
+
+  SLUICE_INLINE V::Sums integers(const std::uint8_t* const (&from)[4], const V::Reals (&weights)[4], int count) const {
+    const auto weighted = [&](int i) __attribute__((always_inline)) {
+      return V::times(weights[i], V::times(V::reals(V::minus(V::load_bytes(from[i], count), zero)), scale_in));
+    };
+    V::Reals sum = weighted(0);
     SLUICE_UNROLL
-    for (int v = 0; v < 4; ++v) {
-      V::Reals sum = V::times(weights[0], real(from[0], v, zero, scale_in));
-      SLUICE_UNROLL
-      for (int i = 1; i < 4; ++i) sum = V::add(sum, V::times(weights[i], real(from[i], v, zero, scale_in)));
-      integers[v] = V::packable(divide(sum, scale));
+    for (int i = 1; i < 4; ++i) sum = V::add(sum, weighted(i));
+    return V::packable(divide(sum, scale));
+  }
+};
+
+/// `lanes` in place of the row's columns.
+void run_blend_lanes(const operators::IntegerResizeParameters& p, const BlendRow& row, const BlendLanes& lanes) noexcept {
+  const Blend blend(p);
+  const V::Reals above = V::set(row.weights[0]), below = V::set(row.weights[1]);
+  const V::Sums none = V::set_sum(0);
+  for (int lane = 0; lane < lanes.count; lane += V::kLanes) {
+    const V::Reals left = V::load(lanes.weights[0] + lane), right = V::load(lanes.weights[1] + lane);
+    const V::Sums sums =
+        blend.integers({lanes.bytes[0] + lane, lanes.bytes[1] + lane, lanes.bytes[2] + lane, lanes.bytes[3] + lane},
+                       {V::times(left, above), V::times(right, above), V::times(left, below), V::times(right, below)}, V::kLanes);
+    V::store_vector(V::pack(sums, none, none, none, blend.range), row.out + lane,
+                    lanes.count - lane < V::kLanes ? lanes.count - lane : V::kLanes);
+  }
+}
+
+void run_blend(const operators::IntegerResizeParameters& p, const BlendRow& row) noexcept {
+  const Blend blend(p);
+  for (std::int64_t x = 0; x < row.pixels; ++x) {
+    const BlendColumn& column = row.columns[x];
+    const std::uint8_t* from[4];
+    V::Reals weights[4];
+    for (int i = 0; i < 4; ++i) {
+      from[i] = row.rows[i / 2] + column.from[i % 2];
+      weights[i] = V::set(column.weights[i % 2] * row.weights[i / 2]);
     }
-    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), out + c, live);
+    const auto sums_at = [&](std::int64_t c, int count) __attribute__((always_inline)) {
+      return blend.integers({from[0] + c, from[1] + c, from[2] + c, from[3] + c}, weights, count);
+    };
+    std::uint8_t* const out = row.out + x * row.pitch;
+    for (std::int64_t c = 0; c < row.channels; c += kChunk) {
+      const std::int64_t live = row.channels - c;
+      V::Sums sums[4] = {V::set_sum(0), V::set_sum(0), V::set_sum(0), V::set_sum(0)};
+      SLUICE_UNROLL
+      for (int v = 0; v < 4; ++v) {
+        const std::int64_t left = live - v * V::kLanes;
+        if (left > 0) sums[v] = sums_at(c + v * V::kLanes, left < V::kLanes ? static_cast<int>(left) : V::kLanes);
+      }
+      V::store_vector(V::pack(sums[0], sums[1], sums[2], sums[3], blend.range), out + c, live);
+    }
   }
 }
 

@@ -98,11 +98,28 @@ struct WindowRun {
   std::uint8_t offset = 0;
 };
 
-/// Channels of one output pixel of a linear resize: four pixels, each times its weight (IntegerResizeParameters).
-struct BlendRun {
-  const std::uint8_t* from[4];
-  float weights[4];
-  std::int64_t channels = 0;
+/// The sources of a column of a linear resize, as distances from the begin of a row.
+struct BlendColumn {
+  std::int64_t from[2];
+  float weights[2];
+};
+
+/// A row of output pixels of a linear resize: four pixels, each times its weight (IntegerResizeParameters), which is a row's times a column's.
+struct BlendRow {
+  const std::uint8_t* rows[2];
+  float weights[2];
+  const BlendColumn* columns;
+  std::int64_t pixels = 0, channels = 0;
+  std::uint8_t* out = nullptr;
+  std::int64_t pitch = 0;  // of output pixels
+};
+
+/// Part of such a row whose pixels lie next to each other and are of few channels: for each value its neighbours and what their column weighs.
+struct BlendLanes {
+  static constexpr int kMost = 256;
+  const std::uint8_t* bytes[4];
+  float weights[2][kMost];
+  int count = 0;
 };
 
 /// The inner loops of one instruction set. Runs are values that follow each other; `out` may be an input.
@@ -116,7 +133,8 @@ struct TileTable {
   void (*mean)(const WindowRun& run, std::uint8_t* out) noexcept = nullptr;
   void (*binary)(const operators::IntegerBinaryParameters& p, ByteStream a, ByteStream b, std::uint8_t* out,
                  std::int64_t n) noexcept = nullptr;
-  void (*blend)(const operators::IntegerResizeParameters& p, const BlendRun& run, std::uint8_t* out) noexcept = nullptr;
+  void (*blend)(const operators::IntegerResizeParameters& p, const BlendRow& row) noexcept = nullptr;
+  void (*blend_lanes)(const operators::IntegerResizeParameters& p, const BlendRow& row, const BlendLanes& lanes) noexcept = nullptr;
   void (*look_up)(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t* out, std::int64_t n) noexcept = nullptr;
   void (*quantize)(const operators::IntegerBorderParameters& p, const float* in, std::uint8_t* out, std::int64_t n) noexcept = nullptr;
   void (*dequantize)(const operators::IntegerBorderParameters& p, const std::uint8_t* in, float* out, std::int64_t n) noexcept = nullptr;
