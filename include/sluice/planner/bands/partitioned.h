@@ -240,6 +240,22 @@ class Partitioned {
     return sum;
   }
 
+  /// By place: of a node that no region cuts.
+  std::vector<double> whole_seconds() const {
+    std::vector<double> seconds(order_.size(), 0);
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      if (place_of_[i] != kNoStep) seconds[i] = whole_seconds(place_of_[i]);
+    return seconds;
+  }
+
+  std::size_t steps_of(std::size_t which) const noexcept { return chains_[which]->chain.steps.size(); }
+  /// Of the steps of one region.
+  double seconds_of(std::size_t which) const {
+    double sum = 0;
+    for (const BandStep& step : chains_[which]->chain.steps) sum += costs_.seconds(views_.order[step.position], step);
+    return sum;
+  }
+
   /// Bytes of weights that bands read again, beyond what one reading of each takes.
   std::uint64_t reread_bytes() const {
     std::uint64_t bytes = 0;
