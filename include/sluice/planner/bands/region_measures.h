@@ -99,7 +99,8 @@ class RegionMeasures {
   bool allowed(const Measure& m) const noexcept {
     const double limit = 1 + rule_.max_overhead;
     if (m.seconds > whole_measure_.seconds * limit) return false;
-    return rule_.lower == Lower::kActivations || m.rereading == 0 || reading_ + m.rereading <= std::max(whole_measure_.seconds, reading_) * limit;
+    return rule_.lower == Lower::kActivations || m.rereading == 0 ||
+           reading_ + m.rereading <= std::max(whole_measure_.seconds, reading_) * limit;
   }
 
   /// Seconds of a region beyond those of its nodes as they are.

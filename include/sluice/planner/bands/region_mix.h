@@ -36,7 +36,8 @@ class RegionMix {
     const std::size_t length = region.end - region.first;
     const std::size_t kind = pool_.add_kind({region, on_.extra_seconds(partitioned, which), on_.settled(region), 0});
     for (std::size_t first = 0; first + length <= on_.size(); ++first)
-      if (on_.alike(region.first, first, length)) pool_.add_piece({kind, first, need - std::min(need, beside) + on_.beside(first, first + length)});
+      if (on_.alike(region.first, first, length))
+        pool_.add_piece({kind, first, need - std::min(need, beside) + on_.beside(first, first + length)});
   }
 
   /// A whole partition that was measured.
@@ -62,9 +63,8 @@ class RegionMix {
     std::vector<const Found*> within;
     for (const Found& found : found_)
       if (found.seconds <= limit && found.peak < on_.whole().peak) within.push_back(&found);
-    std::stable_sort(within.begin(), within.end(), [](const Found* a, const Found* b) {
-      return a->peak != b->peak ? a->peak > b->peak : a->seconds > b->seconds;
-    });
+    std::stable_sort(within.begin(), within.end(),
+                     [](const Found* a, const Found* b) { return a->peak != b->peak ? a->peak > b->peak : a->seconds > b->seconds; });
     std::vector<Rung> ladder;
     for (const Found* found : within) {
       if (!ladder.empty() && ladder.back().peak == found->peak) ladder.pop_back();
@@ -114,8 +114,8 @@ class RegionMix {
     for (std::size_t r = 0; r < regions.size(); ++r) {
       RegionPool::Piece& piece = pool_.piece(way.pieces[r]);
       piece.need = std::max(piece.need, most_of(m, regions[r]));
-      std::fill(inside.begin() + static_cast<std::ptrdiff_t>(regions[r].first), inside.begin() + static_cast<std::ptrdiff_t>(regions[r].end),
-                true);
+      std::fill(inside.begin() + static_cast<std::ptrdiff_t>(regions[r].first),
+                inside.begin() + static_cast<std::ptrdiff_t>(regions[r].end), true);
     }
     for (std::size_t i = 0; i < inside.size(); ++i)
       if (!inside[i]) pool_.correct_whole(i, m.needs[i]);
@@ -209,7 +209,7 @@ class RegionMix {
   }
 
   static constexpr std::uint64_t kStepsToNode = 4;  // that take as long as a node to look at
-  static constexpr double kDear = 0.1;  // what others may save
+  static constexpr double kDear = 0.1;              // what others may save
   static constexpr std::uint64_t kNever = std::uint64_t{1} << 62;
 
   RegionMeasures& on_;

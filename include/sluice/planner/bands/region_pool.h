@@ -48,9 +48,8 @@ class RegionPool {
   explicit RegionPool(std::vector<std::uint64_t> whole) : whole_(std::move(whole)), pieces_(whole_.size()) {}
 
   bool has(const Region& region) const {
-    return region.first < pieces_.size() && std::any_of(pieces_[region.first].begin(), pieces_[region.first].end(), [&](const Piece& p) {
-             return same(kinds_[p.kind].region, region);
-           });
+    return region.first < pieces_.size() && std::any_of(pieces_[region.first].begin(), pieces_[region.first].end(),
+                                                        [&](const Piece& p) { return same(kinds_[p.kind].region, region); });
   }
   std::size_t add_kind(Kind kind) {
     kinds_.push_back(std::move(kind));
