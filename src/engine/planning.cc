@@ -240,7 +240,9 @@ Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& opt
   return or_out_of_memory(given.file().path(), [&] {
     return with_dims_of(given, options, [&](const Model& model) -> Result<PlannedBudget> {
       SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(model, options, engine::overhead_of(model, options)));
-      if (options.plan != nullptr) return planned;
+      // The partition of least memory is looked for as thoroughly for a plan as for the smallest budget, which the plan then states.
+      const bool looked = options.tuning.partition == planner::Partition::kLeast && options.scratch_directory.empty();
+      if (options.plan != nullptr || looked) return planned;
       SLUICE_ASSIGN_OR_RETURN(planned.minimum_budget, least_budget(model, options));
       return planned;
     });

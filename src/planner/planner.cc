@@ -216,6 +216,7 @@ bool may_search_on(BandSearch search, const PlanRequest& request) noexcept {
 std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
                             std::uint64_t work) {
   const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead, work};
+  if (rule.lower == Lower::kActivations) return least_ladder(whole, order, request.keep_inputs, seeds, rule);
   std::vector<Rung> bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
   if (seeds.empty()) return bare;
   std::vector<Rung> ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
@@ -259,6 +260,7 @@ std::unique_ptr<Lean> lean_of(const Problems& problems, const Rung& rung, const 
 struct Contenders {
   Planning fast;
   std::unique_ptr<Lean> first, last;
+  std::uint64_t least_lean = ~std::uint64_t{0};  // the least that a partition needs
 
   Contenders(const Problems& problems, const PlanRequest& request) : fast(problems.fast, request) {
     const std::vector<Rung>& ladder = problems.ladder;
@@ -271,20 +273,38 @@ struct Contenders {
     }
   }
 
-  /// The last rung, or if that does not fit, of the last few the one that needs least: what the search compares are estimates.
-  static std::unique_ptr<Lean> least_of_last(const Problems& problems, const PlanRequest& request) {
-    constexpr std::size_t kLast = 4;
+  /// The last rung, or if that does not fit, of some others the one that needs least: what the search compares are estimates, and for the
+  /// least activations those of an arena are others.
+  std::unique_ptr<Lean> least_of_last(const Problems& problems, const PlanRequest& request) {
     const std::vector<Rung>& ladder = problems.ladder;
-    std::unique_ptr<Lean> least = lean_of(problems, ladder.back(), request);
-    for (std::size_t r = 2; r <= std::min(kLast, ladder.size()) && !least->planning.fits(); ++r) {
-      std::unique_ptr<Lean> other = lean_of(problems, ladder[ladder.size() - r], request);
-      if (other->planning.least.bytes() < least->planning.least.bytes()) least = std::move(other);
+    const bool wants_least = request.partition == Partition::kLeast;
+    std::unique_ptr<Lean> chosen = lean_of(problems, ladder.back(), request);
+    const bool fits = chosen->planning.fits();
+    least_lean = chosen->planning.least.bytes();
+    if (fits && !wants_least) return chosen;
+    for (const std::size_t rung : others_of(ladder.size(), wants_least)) {
+      std::unique_ptr<Lean> other = lean_of(problems, ladder[rung], request);
+      if (other->planning.least.bytes() >= least_lean) continue;
+      least_lean = other->planning.least.bytes();
+      if (!fits) chosen = std::move(other);
     }
-    return least;
+    return chosen;
+  }
+
+  /// Of a ladder, besides the last: the three before it, or four at even distances.
+  static std::vector<std::size_t> others_of(std::size_t rungs, bool spread) {
+    constexpr std::size_t kLast = 4;
+    std::vector<std::size_t> others;
+    if (rungs <= kLast + 1 || !spread) {
+      for (std::size_t r = 2; r <= std::min(spread ? kLast + 1 : kLast, rungs); ++r) others.push_back(rungs - r);
+    } else {
+      for (std::size_t r = kLast; r-- > 0;) others.push_back((rungs - 1) * r / kLast);
+    }
+    return others;
   }
 
   /// A plan that fits the least capacity fits every larger one.
-  std::uint64_t least() const noexcept { return last ? std::min(fast.least.bytes(), last->planning.least.bytes()) : fast.least.bytes(); }
+  std::uint64_t least() const noexcept { return std::min(fast.least.bytes(), least_lean); }
 
   /// The best plan's problem and search, at a capacity that is not below the least.
   Planning& choose_from(const PlanRequest& request) {

@@ -12,134 +12,17 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sluice/planner/bands/band_chain.h"
 #include "sluice/planner/bands/region.h"
+#include "sluice/planner/bands/step_costs.h"
 #include "sluice/planner/bands/under_output.h"
 #include "sluice/planner/place/layout.h"
 #include "sluice/planner/stream/problem.h"
 
 namespace sluice::planner {
-
-/// The memory that a position of the order needs.
-struct Need {
-  std::uint64_t activations = 0;
-  std::uint64_t weights = 0;
-  std::uint64_t all() const noexcept { return activations + weights; }
-};
-
-/// Seconds and bytes of steps, whatever the views: by node, rows and what is read from afar.
-class StepCosts {
- public:
-  /// `finest`: workspaces are those of the finest slices of channels, as if memory is short; else those of all channels.
-  explicit StepCosts(const Problem& problem, bool finest = true)
-      : problem_(problem), whole_(problem.graph->nodes.size()), finest_(finest) {}
-
-  /// Figures of the whole node with its weights in the finest slices: its time, and what it needs besides blocks.
-  struct Whole {
-    double seconds = 0;
-    Need own;
-    bool known = false;
-  };
-  const Whole& whole(NodeId id) {
-    Whole& whole = whole_[id.index()];
-    if (whole.known) return whole;
-    const RowRange rows{0, row_extents(problem_.graph->tensor(problem_.graph->node(id).outputs[0]).shape).rows};
-    whole = {seconds(id, {0, rows, 0}), own_need(id, rows), true};
-    return whole;
-  }
-
-  /// Bytes of a weight in memory: whole, or its finest slice.
-  std::uint64_t held_bytes(WeightId id, bool finest) const {
-    const model::Weight& weight = problem_.graph->weight(id);
-    if (weight.always_resident) return 0;
-    return (finest ? Bytes(problem_.graph->stretches_of(weight).front().raw_size) : weight.bytes).count() + kBlockBytes;
-  }
-
-  double seconds(NodeId id, const BandStep& band) {
-    const auto [known, is_new] = seconds_.try_emplace(Key{id.index(), band.rows.size(), band.far_bytes, band.round_bytes}, 0.0);
-    if (is_new) {
-      StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
-      step.rows = band.rows;
-      step.far_bytes = band.far_bytes;
-      step.round_bytes = band.round_bytes;
-      const double rated = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
-      known->second = rated + again(id, band.rows, rated);
-    }
-    return known->second;
-  }
-
-  /// `sliced`: its steps may take a part of the channels.
-  std::uint64_t workspace(NodeId id, RowRange rows, bool sliced) const {
-    constexpr std::int64_t kFinestChannels = 2 * model::kPanelLanes;
-    const std::int64_t all = model::step_channels(*problem_.graph, problem_.graph->node(id));
-    return problem_.kernels.workspace_bytes(id,
-                                            {rows, {0, sliced && finest_ ? std::min(all, kFinestChannels) : all}, problem_.threads, false});
-  }
-
- private:
-  /// What assumed rates do not say of a band, which takes `seconds` by them: a node's weights that a core's own cache does not keep, and what it
-  /// reads whole, come again from a shared cache for each band, and steps that take little more than their dispatch do not come to speed: none
-  /// is priced below so many dispatches. Rates that were measured say it themselves.
-  double again(NodeId id, RowRange rows, double seconds) const {
-    const model::Node& node = problem_.graph->node(id);
-    const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
-    if (!problem_.profile->kernels.empty() || rows.size() >= all) return 0;
-    constexpr double kOwn = 512u << 10;  // of weights that stay near, beside rows
-    // Of what memory gives in a second: weights come faster, but those that each band transforms, as Winograd's, do not. An attention turns
-    // its keys again, from a cache (64 KiB took 3.4 us on an AMD Zen 5, element by element), and reads its values no more often than whole.
-    const double tensor_speed = node.op == model::OpKind::kAttention ? 4 : 1;
-    const double speed = problem_.kernels[id.index()]->row_granule > 1 ? 1.2 : 8;
-    double weights = 0, tensors = 0;
-    for (WeightId w : node.weights) weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const model::Tensor& in = problem_.graph->tensor(node.inputs[i]);
-      if (!in.weight.valid() && !row_relation(*problem_.graph, node, i, Connected::kDeclared))
-        tensors += static_cast<double>(in.bytes().count());
-    }
-    const double bytes = (weights > kOwn ? weights / speed : 0) + tensors / tensor_speed;
-    const double share =
-        1 - static_cast<double>(rows.size()) / static_cast<double>(all);  // the first band's reading is that of the whole node
-    // Set on an AMD Zen 5. With 0.4 of what is missing to it, DenseNet-121 had 1,745 steps and took 7 % longer than without bands (1 % less
-    // was predicted), `cells` with 0.2 of it 6,216 and 7 % (2 % less); with all of it they have 1,179 and 3,158, and take 3 and 1 % longer.
-    constexpr double kLeastDispatches = 10;
-    const double slow = std::max(0.0, kLeastDispatches * problem_.profile->step_overhead_seconds - seconds);
-    return slow + share * bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
-  }
-
-  struct Key {
-    std::size_t node;
-    std::int64_t rows;
-    std::uint64_t far_bytes, round_bytes;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key& k) const noexcept {
-      return (k.node * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(k.rows) * 0xc2b2ae3d27d4eb4fu + k.far_bytes + k.round_bytes);
-    }
-  };
-  Need own_need(NodeId id, RowRange rows) const {
-    const model::Node& node = problem_.graph->node(id);
-    const kernels::KernelDescriptor& kernel = *problem_.kernels[id.index()];
-    std::vector<WeightId> reads;
-    model::weights_read_by(*problem_.graph, node, reads);
-    const bool cut = cuts_channels(*problem_.graph, node, kernel);
-    const std::size_t in_step = weight_turns(*problem_.graph, node, kernel) > 0 ? model::count_own_weights(*problem_.graph, node) : 0;
-    Need need{workspace(id, rows, cut), problem_.kernels.body(id).window};
-    for (std::size_t i = 0; i < in_step && node.subgraph_count == 0; ++i)
-      need.weights = std::max(need.weights, model::least_piece(*problem_.graph, problem_.graph->weight(reads[i])).count());
-    for (std::size_t i = in_step; i < reads.size(); ++i) need.weights += held_bytes(reads[i], cut && i == 0);
-    return need;
-  }
-
-  const Problem& problem_;
-  std::unordered_map<Key, double, Hash> seconds_;
-  std::vector<Whole> whole_;  // by node
-  const bool finest_;
-};
 
 class Partitioned {
  public:
@@ -237,6 +120,22 @@ class Partitioned {
       p = banded->chain.end;
     }
     for (; p < views_.order.size(); ++p) sum += whole_seconds(p);
+    return sum;
+  }
+
+  /// By place: of whole nodes.
+  std::vector<double> whole_seconds() const {
+    std::vector<double> seconds(order_.size(), 0);
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      if (place_of_[i] != kNoStep) seconds[i] = whole_seconds(place_of_[i]);
+    return seconds;
+  }
+
+  std::size_t steps_of(std::size_t which) const noexcept { return chains_[which]->chain.steps.size(); }
+  /// Of the steps of one region.
+  double seconds_of(std::size_t which) const {
+    double sum = 0;
+    for (const BandStep& step : chains_[which]->chain.steps) sum += costs_.seconds(views_.order[step.position], step);
     return sum;
   }
 

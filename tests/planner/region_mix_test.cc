@@ -1,0 +1,121 @@
+#include <catch2/catch.hpp>
+
+#include "sluice/plan/peak.h"
+#include "sluice/planner/bands/memory_partition.h"
+#include "sluice/planner/order/linearise.h"
+#include "sluice/planner/planner.h"
+#include "tests/planner/nets.h"
+#include "tests/planner/problem_fixture.h"
+#include "tests/property/band_nets.h"
+
+namespace sluice::planner {
+namespace {
+
+Region piece_of(std::size_t first, std::size_t end, std::int64_t bands) { return {first, end, bands}; }
+
+/// Four places of 5, 9, 9 and 5 bytes.
+RegionPool pool_of_four() {
+  RegionPool pool({5, 9, 9, 5});
+  const auto add = [&](const Region& region, double extra, std::uint64_t need) {
+    pool.add_piece({pool.add_kind({region, extra}), region.first, need});
+  };
+  add(piece_of(1, 3, 2), 2, 7);
+  add(piece_of(1, 2, 4), 2, 6);
+  add(piece_of(2, 4, 4), 3, 6);
+  add(piece_of(2, 4, 2), 1, 8);
+  return pool;
+}
+
+TEST_CASE("the cheapest way leads over places and regions that need no more than the limit") {
+  const RegionPool pool = pool_of_four();
+  CHECK(pool.cheapest(9).pieces.empty());
+  CHECK(pool.cheapest(9).extra == 0);
+  CHECK(pool.regions(pool.cheapest(8)) == std::vector<Region>{piece_of(1, 3, 2)});
+  CHECK(pool.cheapest(7).extra == 2);
+  CHECK(pool.regions(pool.cheapest(6)) == std::vector<Region>{piece_of(1, 2, 4), piece_of(2, 4, 4)});
+  CHECK(pool.cheapest(6).extra == 5);
+  CHECK(pool.cheapest(5).stuck == 1);  // nothing leads over the second place
+  CHECK(pool.least(1.5, 9) == std::nullopt);
+  CHECK(pool.least(2, 9) == 7);
+  CHECK(pool.least(5, 9) == 6);
+  CHECK(pool.least(5, 6) == std::nullopt);
+}
+
+TEST_CASE("what a region saves, once its rows are placed, and what it was seen to need count from then on") {
+  RegionPool pool = pool_of_four();
+  pool.settle(0, 2);
+  CHECK(pool.least(2, 9) == 5);
+  pool.correct_whole(0, 6);
+  CHECK(pool.least(2, 9) == 6);
+  pool.piece({1, 0}).need = 8;
+  CHECK(pool.least(2, 9) == 8);
+}
+
+struct Searched {
+  std::vector<Rung> ladder;
+  double seconds = 0;  // of the last rung, of those without bands
+};
+
+Searched search(const model::Graph& graph, double max_overhead, bool from_bottleneck_alone) {
+  const profiler::DeviceProfile profile;
+  const Problem whole = problem_of(graph, profile);
+  const std::vector<NodeId> order = graph_order(graph);
+  const PartitionRule rule{Lower::kActivations, max_overhead, 600'000};
+  Searched searched;
+  searched.ladder = from_bottleneck_alone ? partition_ladder(whole, order, false, {}, rule) : least_ladder(whole, order, false, {}, rule);
+  if (searched.ladder.empty()) return searched;
+  const Uses uses(graph, whole.kernels, order);
+  StepCosts costs(whole, false);
+  const auto seconds = [&](std::vector<Region> regions) {
+    return Partitioned(whole, uses, order, false, std::move(regions), costs).seconds();
+  };
+  searched.seconds = seconds(searched.ladder.back().regions) / seconds({});
+  return searched;
+}
+
+std::vector<model::Graph> nets() {
+  std::vector<model::Graph> nets;
+  nets.push_back(joining_net());
+  nets.push_back(pre_norm_net(4, 320, 256, true));
+  nets.push_back(squeezenet1_1());
+  return nets;
+}
+
+TEST_CASE("a larger limit never ends higher, and no search ends above that from bottleneck to bottleneck") {
+  for (const model::Graph& graph : nets()) {
+    std::uint64_t former = ~std::uint64_t{0};
+    for (const double limit : {0.0, 0.02, 0.05, 0.08, 0.2, 0.5}) {
+      INFO(graph.name << " " << limit);
+      const Searched mixed = search(graph, limit, false);
+      const std::uint64_t peak = mixed.ladder.empty() ? ~std::uint64_t{0} : mixed.ladder.back().peak;
+      CHECK(peak <= former);
+      CHECK(mixed.seconds <= 1 + limit + 1e-9);
+      for (std::size_t r = 1; r < mixed.ladder.size(); ++r) CHECK(mixed.ladder[r].peak < mixed.ladder[r - 1].peak);
+      former = peak;
+      if (limit != 0.05) continue;
+      const Searched greedy = search(graph, limit, true);
+      if (!greedy.ladder.empty()) CHECK(peak <= greedy.ladder.back().peak);
+    }
+  }
+}
+
+TEST_CASE("measured rates that promise that bands save time are not believed where least activations are asked for") {
+  NetBuilder net("relu");
+  net.output(net.relu(net.input({1, 64, 64, 64})));
+  const model::Graph graph = net.finish();
+  profiler::DeviceProfile profile;
+  profile.kernels.emplace_back();  // measured
+  const Problem problem = problem_of(graph, profile);
+  StepCosts costs(problem, false);
+  const double whole = costs.seconds(NodeId(0), {0, {0, 64}, 0});
+  for (const std::int64_t rows : {1, 8, 32})
+    CHECK(costs.seconds(NodeId(0), {0, {0, rows}, 0}) * 64 >= whole * static_cast<double>(rows) * 0.999999);
+}
+
+TEST_CASE("regions that were taken first go where others need less") {
+  const auto peak = [](bool from_bottleneck_alone) { return search(squeezenet1_1(), 0.05, from_bottleneck_alone).ladder.back().peak; };
+  CHECK(static_cast<double>(peak(false)) < 0.95 * static_cast<double>(peak(true)));
+}
+
+}  // namespace
+}  // namespace sluice::planner
