@@ -14,6 +14,7 @@
 #include "sluice/planner/choose/write_plan.h"
 #include "sluice/planner/order/linearise.h"
 #include "sluice/planner/order/passing_choice.h"
+#include "src/core/build_list.h"
 #include "src/core/out_of_memory.h"
 #include "src/core/stack.h"
 
@@ -162,6 +163,8 @@ Status add_subplans(const model::Graph& graph, const profiler::DeviceProfile& pr
 Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
                               PassingKinds passing, std::vector<NodeId>& order) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
+  if (kTrimmed && request.partition == Partition::kLeast)
+    return fail(ErrorCode::kUnsupported, "partition", "this build was trimmed and does not look for the least activations: plan with a whole one");
   Problem problem{&graph, &profile, request.threads, request.repeat, request.read_ahead, {}, {}, {}, {}};
   problem.tables = request.tables;
   problem.search = request.search;
@@ -216,7 +219,7 @@ bool may_search_on(BandSearch search, const PlanRequest& request) noexcept {
 std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
                             std::uint64_t work) {
   const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead, work};
-  if (rule.lower == Lower::kActivations) return least_ladder(whole, order, request.keep_inputs, seeds, rule);
+  if (!kTrimmed && rule.lower == Lower::kActivations) return least_ladder(whole, order, request.keep_inputs, seeds, rule);
   std::vector<Rung> bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
   if (seeds.empty()) return bare;
   std::vector<Rung> ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
