@@ -61,6 +61,18 @@ TEST_CASE("groups of fewer than sixteen outputs") {
   for (std::int64_t stride : {1, 2}) sweep_grouped(convolution(31, 29, 12, 24, 3, stride, 11, 4, 11));
 }
 
+TEST_CASE("groups of few outputs that fill panels, with epilogues") {
+  for (std::int64_t per_group : {2, 4, 8})
+    for (std::int64_t columns : {1, 3, 5, 12, 19, 33})
+      for (model::Function function : {model::Function::kNone, model::Function::kRelu, model::Function::kSilu}) {
+        Problem p = convolution(4, columns, 32, 32, 3, 1, 1, 32 / per_group);
+        p.bias = columns != 5;
+        p.residual = columns % 2 == 1;
+        p.activation = {function};
+        sweep_grouped(p);
+      }
+}
+
 /// As the kernel does it: other ways where an instruction set has none of its own.
 void run_turned(const KernelCall& call, const weighted::TileTable& tiles) noexcept {
   const auto& conv = call.parameters<operators::ConvolutionParameters>();

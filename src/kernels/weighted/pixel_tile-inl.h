@@ -11,14 +11,16 @@
 
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/tile.h"
+#include "src/kernels/weighted/tile_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
 inline constexpr std::int64_t kMostPixelVectors = kMostPixels / kVectorLanes;
-/// The sums of a run of pixels, lane after lane of the panel.
-using PixelSums = V[16][kMostPixelVectors];
+/// The sums of a run of pixels, lane after lane of the panel. A block of pixels that begins within the run may be read whole.
+inline constexpr std::int64_t kPixelLine = kMostPixels + 16;
+using PixelSums = float[16][kPixelLine];
 
 /// kVectors vectors of pixels from `pixel` on, kOutputs lanes of the panel from `lane` on. Sums go to vectors `first` and on.
 template <int kVectors, int kOutputs>
@@ -42,7 +44,7 @@ HWY_INLINE void sum_pixels(const PixelPlanes& planes, std::int64_t pixel, int la
     }
   }
   for (int o = 0; o < kOutputs; ++o)
-    for (int v = 0; v < kVectors; ++v) sums[lane + o][first + v] = acc[v][o];
+    for (int v = 0; v < kVectors; ++v) hn::Store(acc[v][o], D(), sums[lane + o] + (first + v) * kVectorLanes);
 }
 
 /// Chains at once that hide the latency of an FMA, as far as there are registers for them.
@@ -60,12 +62,10 @@ HWY_INLINE void sum_outputs(const PixelPlanes& planes, std::int64_t pixel, std::
 }
 
 /// The epilogue of one lane, and its values to where they belong.
-HWY_INLINE void finish_lane(V* values, std::int64_t vectors, int lane, std::span<const PixelOutputs> outputs, const TileJob& job) {
-  HWY_ALIGN float line[kMostPixels];
-  if (job.bias != nullptr) {
-    const V bias = hn::Set(D(), job.bias[lane]);
-    for (std::int64_t v = 0; v < vectors; ++v) values[v] = hn::Add(values[v], bias);
-  }
+HWY_INLINE void finish_lane(float* line, std::int64_t vectors, int lane, std::span<const PixelOutputs> outputs, const TileJob& job) {
+  V values[kMostPixelVectors];
+  const V bias = hn::Set(D(), job.bias == nullptr ? -0.0f : job.bias[lane]);  // -0 changes no value
+  for (std::int64_t v = 0; v < vectors; ++v) values[v] = hn::Add(hn::Load(D(), line + v * kVectorLanes), bias);
   const auto put_in_line = [&]() HWY_ATTR {
     for (std::int64_t v = 0; v < vectors; ++v) hn::Store(values[v], D(), line + v * kVectorLanes);
   };
@@ -87,10 +87,65 @@ HWY_INLINE void finish_lane(V* values, std::int64_t vectors, int lane, std::span
   }
 }
 
+// A value at a time is slow to store: where all lanes of the panel are outputs, lanes are turned back to be each pixel's vectors.
+#if HWY_TARGET != HWY_SCALAR
+/// Pixels that are turned at once: a block of 16 bytes, what Highway interleaves within.
+inline constexpr int kTurnedPixels = 4;
+
+/// Blocks of lanes `line`, four behind it, eight behind it and so on, as many as a vector has.
+template <int kLanes>
+HWY_INLINE hn::Vec<hn::FixedTag<float, kLanes> > load_blocks(const float* line) {
+  if constexpr (kLanes == kTurnedPixels) {
+    return hn::LoadU(hn::FixedTag<float, kLanes>(), line);
+  } else {
+    constexpr int kHalf = kLanes / 2;
+    return hn::Combine(hn::FixedTag<float, kLanes>(), load_blocks<kHalf>(line + kHalf * kPixelLine), load_blocks<kHalf>(line));
+  }
+}
+
+/// The lanes of four pixels from `pixel` on.
+HWY_INLINE void turn_pixels(const PixelSums& sums, std::int64_t pixel, V (&of_pixel)[kTurnedPixels][kPanelVectors]) {
+  const D d;
+  HWY_UNROLL(4)
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const float* line = sums[v * kVectorLanes] + pixel;
+    const V a = load_blocks<kVectorLanes>(line), b = load_blocks<kVectorLanes>(line + kPixelLine);
+    const V c = load_blocks<kVectorLanes>(line + 2 * kPixelLine), e = load_blocks<kVectorLanes>(line + 3 * kPixelLine);
+    const V ac = hn::InterleaveLower(d, a, c), ac_upper = hn::InterleaveUpper(d, a, c);
+    const V be = hn::InterleaveLower(d, b, e), be_upper = hn::InterleaveUpper(d, b, e);
+    of_pixel[0][v] = hn::InterleaveLower(d, ac, be);
+    of_pixel[1][v] = hn::InterleaveUpper(d, ac, be);
+    of_pixel[2][v] = hn::InterleaveLower(d, ac_upper, be_upper);
+    of_pixel[3][v] = hn::InterleaveUpper(d, ac_upper, be_upper);
+  }
+}
+
+/// The epilogue of all lanes of a full panel: the values of `finish_lane`, stored pixel by pixel.
+HWY_INLINE void finish_turned(const PixelSums& sums, const PixelOutputs& part, const TileJob& job) {
+  PixelRun run{.out = part.out, .out_pixel = part.out_pixel, .residual = part.residual, .residual_pixel = part.residual_pixel};
+  V of_pixel[kTurnedPixels][kPanelVectors];
+  TileRows rows;
+  std::int64_t i = 0;
+  for (; i + kTurnedPixels <= part.count; i += kTurnedPixels) {
+    turn_pixels(sums, part.first + i, of_pixel);
+    set_run(run, i, kTurnedPixels, rows);
+    finish(of_pixel, rows, job, 0);
+  }
+  if (i == part.count) return;
+  turn_pixels(sums, part.first + i, of_pixel);
+  for (int m = 0; i < part.count; ++m, ++i) {
+    V one[1][kPanelVectors];
+    for (int v = 0; v < kPanelVectors; ++v) one[0][v] = of_pixel[m][v];
+    set_run(run, i, 1, rows);
+    finish(one, rows, job, 0);
+  }
+}
+#endif
+
 /// Pixels that lie behind each other, of all groups that meet in the panel.
 void run_pixels(std::span<const PixelPlanes> groups, Interval<std::int64_t> pixels, std::span<const PixelOutputs> outputs,
                 const TileJob& job) noexcept {
-  PixelSums sums;
+  HWY_ALIGN PixelSums sums;
   const std::int64_t pixel = pixels.begin, vectors = (pixels.size() + kVectorLanes - 1) / kVectorLanes;
   for (const PixelPlanes& planes : groups) {
     int lane = planes.first_lane;
@@ -105,6 +160,12 @@ void run_pixels(std::span<const PixelPlanes> groups, Interval<std::int64_t> pixe
     }
     if (lane < planes.end_lane) sum_outputs<1>(planes, pixel, vectors, lane, sums);
   }
+#if HWY_TARGET != HWY_SCALAR
+  if (!kSmallCode && job.last_lanes == 16) {
+    for (const PixelOutputs& part : outputs) finish_turned(sums, part, job);
+    return;
+  }
+#endif
   for (int lane = 0; lane < job.last_lanes; ++lane) finish_lane(sums[lane], vectors, lane, outputs, job);
 }
 
