@@ -53,11 +53,19 @@ Bytes bytes_read_by(const plan::Plan& plan) {
   return bytes;
 }
 
+/// `deviation`: as a share of the time.
 void set_interval(LatencyPrediction& prediction, double deviation) {
   // Times are off by factors: what may come is further above than below.
-  const double factor = std::exp(kNineTenths * deviation / std::max(prediction.latency_ms, 1e-9));
+  const double factor = std::exp(kNineTenths * deviation);
   prediction.low_ms = prediction.latency_ms / factor;
   prediction.high_ms = prediction.latency_ms * factor;
+}
+
+/// What the runs of a short net take less than its steps' prices, of it and of each node.
+void shorten(const profiler::DeviceProfile& profile, LatencyPrediction& prediction) {
+  const double factor = profiler::of_a_short_run(profile, prediction.latency_ms / engine::kMilliseconds);
+  prediction.latency_ms *= factor;
+  for (NodePrediction& node : prediction.nodes) node.compute_ms *= factor, node.wait_ms *= factor;
 }
 
 /// Adds what nodes without steps take; gives the sum, in milliseconds.
@@ -110,7 +118,9 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
   const double copying_ms = add_copies(copies, prediction, errors);
   // A planned time includes the copies.
   prediction.latency_ms = planned_ms != nullptr ? *planned_ms : timeline.seconds() * engine::kMilliseconds + copying_ms;
-  set_interval(prediction, errors.deviation(prediction.latency_ms));
+  const double deviation = errors.deviation(prediction.latency_ms) / std::max(prediction.latency_ms, 1e-9);
+  shorten(profile, prediction);
+  set_interval(prediction, deviation);
   return prediction;
 }
 

@@ -174,6 +174,8 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   profile.share_seconds = positive(json.at("share_seconds"));
   profile.read_rate_beside_compute = positive(json.at("read_rate_beside_compute"));
   profile.step_time_beside_reads = positive(json.at("step_time_beside_reads"));
+  // Samples of a profile that lacks it have interruptions in their times.
+  if (json.contains("interrupted")) profile.interrupted = std::min(positive(json.at("interrupted")), 1.0);
   profile.common_error = positive(json.at("common_error"));
   profile.read_error = positive(json.at("read_error"));
   for (const Json& read : json.at("reads"))
@@ -217,6 +219,7 @@ Json json_of(const DeviceProfile& profile) {
   for (const ReadRate& read : profile.reads)
     json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", rounded(read.bytes_per_second)}});
   for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
+  if (profile.interrupted > 0) json["interrupted"] = rounded(profile.interrupted, 3);
   if (profile.copies_views) json["copies_views"] = true;
   if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
   return json;

@@ -43,6 +43,8 @@ class Sampler {
 
   /// Samples in seconds of the machine at its usual speed. Errors: kOutOfMemory.
   Result<std::vector<KernelSample>> run();
+  /// What interrupts a long run takes of it (DeviceProfile::interrupted); samples are without it. 0: too few rounds told.
+  double interrupted() const;
 
  private:
   /// One kernel.
@@ -85,6 +87,7 @@ class Sampler {
   std::vector<std::vector<double>> times_;  // of each sample, in anchors: one for each time that its turn came
   std::vector<PlannedTurn> turns_;
   std::size_t comings_ = 0;             // of turns
+  std::vector<double> interrupted_;     // of the turns that tell
   std::vector<double> anchor_seconds_;  // of one anchor, by measurement
   double run_share_ = 0.5;              // where among the sizes of runs the next one lies, 0 to 1
   std::uint64_t state_ = 28;

@@ -64,6 +64,7 @@ class StepTimer {
   };
   struct TimedTurn {
     std::vector<std::optional<TimedStep>> steps;  // nothing for one whose weights are larger than the ring
+    std::optional<double> interrupted;            // share of a long run, if passes are long and their steps short
     std::uint64_t run_bytes = 0;                  // what the steps touched, which may have to be more than was asked for
   };
   /// Runs for about so many seconds, but a few passes at least, and gives each step's median time. Errors: kOutOfMemory.

@@ -76,7 +76,8 @@ class Transfer {
   double seconds_there(const Candidate& candidate, std::uint64_t run_bytes) const {
     StepWork work = candidate.work;
     work.run_bytes = run_bytes;
-    return step_seconds(profile_, candidate.kernel, candidate.request.node, work) - profile_.step_overhead_seconds;
+    const double seconds = step_seconds(profile_, candidate.kernel, candidate.request.node, work) - profile_.step_overhead_seconds;
+    return seconds / (1 + profile_.interrupted);
   }
 
   /// Whole, uncut steps of the kernels that the other profile knows.
@@ -121,7 +122,8 @@ class Transfer {
     for (std::size_t i = 0; i < chosen_.size(); ++i) {
       if (!timed.steps[i]) continue;
       const double there = seconds_there(*chosen_[i], timed.run_bytes);
-      ratios[chosen_[i]->kernel.kernel].push_back({std::log(there), std::log(timed.steps[i]->seconds / there)});
+      const double seconds = detail::without_interruptions(timed.steps[i]->seconds, profile_.interrupted);
+      ratios[chosen_[i]->kernel.kernel].push_back({std::log(there), std::log(seconds / there)});
     }
     for (const auto& [kernel, of_kind] : ratios) lines_[kernel] = line_through(of_kind);
     return {};

@@ -6,15 +6,17 @@
 // their time in nets.) After each anchor, which has used the caches, all that the run touches is read once, in the ring's order, so that
 // what a step finds in a cache is what it would find after another inference of so many bytes.
 //
-// What stops the processor for some microseconds a thousand times a second (a hypervisor, timers) is in the time of every net, but not in
-// the median of a short step: sums of medians were 90 to 98 % of nets' own medians. So what the median pass takes beyond the sum of its steps'
-// medians is shared among them: nothing of a short pass, which mostly meets none, as short nets do. (Means beyond medians, which a few long
-// stops and a first pass decide, made nets of short steps a fifth to a third too long.)
+// What stops the processor for some microseconds a thousand times a second (a hypervisor, timers) is in the median of a long step or net, but
+// not in that of a short one: sums of medians were 90 to 98 % of nets' own medians. So what the median pass of short steps takes beyond the
+// sum of its steps' medians says what share of a long run is lost, and samples are stored without it (sampler.cc). (Shared among the steps of
+// each pass, as it was before, it was in the samples of long passes and missing in those of short ones: nets of many short steps were 5 % too
+// short. Means beyond medians, which a few long stops decide, made them a fifth to a third too long.)
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 
+#include "sluice/profiler/latency.h"
 #include "src/profiler/step_call.h"
 #include "src/profiler/stopwatch.h"
 
@@ -24,8 +26,7 @@ namespace {
 constexpr double kAnchorsApart = 0.05;  // seconds
 constexpr std::size_t kLeastPasses = 3;
 constexpr std::size_t kMostPasses = 81;
-constexpr double kShort = 50e-6;           // of these the clock on the wall: a step that was interrupted is no middle value
-constexpr double kMostInterrupted = 0.07;  // as nets have; more is somebody else's load while the profile is measured
+constexpr double kShort = 50e-6;  // of these the clock on the wall: a step that was interrupted is no middle value
 
 double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -97,14 +98,14 @@ class StepTimer::TurnRun {
   TimedTurn times() const {
     TimedTurn timed;
     timed.run_bytes = arena_bytes_ + weights_.end;
-    const double share = interrupted_share();
+    timed.interrupted = interrupted_share();
     std::size_t next = 0;
     for (const bool fits : fits_) {
       timed.steps.emplace_back();
       if (!fits) continue;
       const Step& step = steps_[next++];
-      const double middle = step.middle(), seconds = (1 + share) * middle;
-      timed.steps.back() = {step.call.extent, std::max(seconds, 1e-9), std::max(middle_of(step.anchors) * seconds / middle, 1e-9)};
+      const double middle = step.middle();
+      timed.steps.back() = {step.call.extent, middle, std::max(middle_of(step.anchors), 1e-9)};
     }
     return timed;
   }
@@ -173,11 +174,18 @@ class StepTimer::TurnRun {
   /// Are weights read between the step before and it?
   static bool reads_between(const Step& step) { return !step.written && step.call.weights.empty() && step.input_bytes > 0; }
 
-  /// What the median pass takes beyond the medians of its steps, as a share of them.
-  double interrupted_share() const {
-    double medians = 0;
-    for (const Step& step : steps_) medians += step.middle();
-    return steps_.empty() ? 0 : std::clamp(middle_of(passes_) / medians - 1, 0.0, kMostInterrupted);
+  /// What interruptions take of a long run: what the median pass takes beyond the medians of its steps, by the part of them that passes meet
+  /// and steps do not. Nothing, if that part is small.
+  std::optional<double> interrupted_share() const {
+    constexpr double kLeastPart = 0.5;
+    double medians = 0, met = 0;
+    for (const Step& step : steps_) {
+      medians += step.middle();
+      met += step.middle() * detail::interruptions_met(step.middle());
+    }
+    if (steps_.empty()) return {};
+    const double pass = middle_of(passes_), part = detail::interruptions_met(pass) - pass / medians * met / medians;
+    return part < kLeastPart ? std::nullopt : std::optional<double>((pass / medians - 1) / part);
   }
 
   /// Inputs that a step of a net would find written: all of them, of a band its share; transforms read weights alone.

@@ -68,6 +68,21 @@ StepWork recurrent_work(std::uint32_t turns, std::uint32_t hidden) {
   return work;
 }
 
+TEST_CASE("steps are priced with what interrupts a long run, and a short run mostly meets nothing of it") {
+  DeviceProfile profile = measured_profile();
+  const kernels::CostFeatures work{50'000'000, 100'000, 100'000, 1'000'000};
+  const auto seconds = [&] { return step_seconds(profile, kKernel, {}, work) - profile.step_overhead_seconds; };
+  const double alone = seconds();
+  CHECK(of_a_short_run(profile, 20e-6) == 1);
+  profile.interrupted = 0.07;
+  CHECK(seconds() == Approx(1.07 * alone));
+  CHECK(1.07 * of_a_short_run(profile, 20e-6) == Approx(1).epsilon(0.001));
+  CHECK(of_a_short_run(profile, 5e-3) == Approx(1));
+  // The median of a long step has its share, that of a short one none.
+  CHECK(detail::without_interruptions(1.07 * 5e-3, profile.interrupted) == Approx(5e-3));
+  CHECK(detail::without_interruptions(20e-6, profile.interrupted) == Approx(20e-6).epsilon(0.001));
+}
+
 TEST_CASE("a recurrent layer's first turn multiplies nothing, and many turns take what fewer took each") {
   constexpr UsedKernel kRecurrent{kernels::kernel_id::kRecurrent};
   const auto seconds = [](std::uint32_t turns, std::uint32_t hidden) {

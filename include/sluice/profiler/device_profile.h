@@ -90,11 +90,13 @@ struct DeviceProfile {
   // How reading and computing slow each other down: both share memory, and the system's part in reading takes time of a core.
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
-  double common_error = 0.02;           // standard deviation of what all steps of a run are off by together, as a share
-  double read_error = 0.1;              // the same of waiting for loads
-  double read_limit = 0;                // bytes per second, 0: none: emulates a slower disk
-  bool copies_views = false;            // it is of emitted code, which copies slices, joins and transpositions where the engine's plans
-                                        // find them in place, and whose layers take equally long for each row (latency.h)
+  // What interrupts a long run, as a share of its time: kernels' rates are without it, prices of steps with it (latency.h).
+  double interrupted = 0;
+  double common_error = 0.02;   // standard deviation of what all steps of a run are off by together, as a share
+  double read_error = 0.1;      // the same of waiting for loads
+  double read_limit = 0;        // bytes per second, 0: none: emulates a slower disk
+  bool copies_views = false;    // it is of emitted code, which copies slices, joins and transpositions where the engine's plans
+                                // find them in place, and whose layers take equally long for each row (latency.h)
   double compute_slowdown = 1;  // a factor on the time of each step: emulates a slower CPU; SessionOptions have their own, which counts
   std::uint64_t read_piece_bytes =
       512 * 1024;                     // how loads are read (best_reads of latency.h where it was measured): in pieces of this size,
