@@ -164,7 +164,8 @@ Result<Problem> prepare_whole(const model::Graph& graph, const profiler::DeviceP
                               PassingKinds passing, std::vector<NodeId>& order) {
   if (request.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a plan needs at least one thread");
   if (kTrimmed && request.partition == Partition::kLeast)
-    return fail(ErrorCode::kUnsupported, "partition", "this build was trimmed and does not look for the least activations: plan with a whole one");
+    return fail(ErrorCode::kUnsupported, "partition",
+                "this build was trimmed and does not look for the least activations: plan with a whole one");
   Problem problem{&graph, &profile, request.threads, request.repeat, request.read_ahead, {}, {}, {}, {}};
   problem.tables = request.tables;
   problem.search = request.search;

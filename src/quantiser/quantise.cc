@@ -64,6 +64,7 @@ class Quantiser {
     SLUICE_RETURN_IF_ERROR(name_problems(see()));
     SLUICE_RETURN_IF_ERROR(name_problems(choose_method()));
     SLUICE_RETURN_IF_ERROR(name_problems(choose_kept()));
+    SLUICE_RETURN_IF_ERROR(name_problems(try_other_ranges()));
     const std::vector<Unit> units = find_units(editor_, kept_);
     const IntegerGraph integers = made_of(units, report_.method);
     SLUICE_RETURN_IF_ERROR(name_problems(assess_all(units, integers)));
@@ -199,39 +200,58 @@ class Quantiser {
     SLUICE_ASSIGN_OR_RETURN(Choice best, best_method());
     report_.method = best.method;
     if (equalises) SLUICE_RETURN_IF_ERROR(try_equalised(best));
-    if (!chooses) return {};
-    if (options_.correct_bias) SLUICE_RETURN_IF_ERROR(try_biases_as_they_are(best));
-    return try_other_ranges(best);
+    return chooses && options_.correct_bias ? try_biases_as_they_are(best) : Status{};
   }
 
   /// What mean errors leave may make more noise behind them than they did.
-  Status try_biases_as_they_are(Choice& best) {
+  Status try_biases_as_they_are(const Choice& best) {
     report_.corrected = false;
     SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(find_units(editor_, kept_), best.method), "comparing methods"));
     report_.corrected = noise <= best.noise_db;
-    best.noise_db = std::max(best.noise_db, noise);
     return {};
   }
 
   /// Activations whose range by another method leaves less noise at the outputs take that one, each after the others. In small nets, where
   /// few roundings make all the noise, that is worth more than the choice for all; large ones would be converted and run too often.
-  Status try_other_ranges(Choice& best) {
-    constexpr std::size_t kMostTrials = 96, kTriedBytes = std::size_t{256} << 20, kOfAModel = std::size_t{1} << 20;
-    std::size_t weights = kOfAModel, trials = 0;
-    for (const Unit& unit : units_)
-      if (is_layer(unit)) weights += static_cast<std::size_t>(editor_.constant(unit.weight)->elements()) * sizeof(float);
-    const std::size_t most = std::min(kMostTrials, kTriedBytes / weights);
+  Status try_other_ranges() {
+    if (options_.method != Method::kAuto) return {};
     const std::vector<Unit> units = find_units(editor_, kept_);
+    const std::size_t most = most_trials(units);
+    if (most < 2) return {};
+    SLUICE_ASSIGN_OR_RETURN(double least, noise_of(made_of(units, report_.method), "comparing ranges"));
+    std::set<std::string_view> tried;
     for (const Unit& unit : units)
-      for (const std::string_view name : unit.inputs)
+      for (const std::string_view name : unit.inputs) {
+        if (2 * tried.size() + 2 > most || !tried.insert(name).second) continue;
+        std::optional<Method> best;
         for (const Method method : {Method::kMinMax, Method::kPercentile, Method::kError}) {
-          if (method == best.method || own_method_.contains(name) || trials++ >= most) continue;
+          if (method == report_.method) continue;
           own_method_[name] = method;
-          SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(units, best.method), "comparing ranges"));
-          noise > best.noise_db ? void(best.noise_db = noise) : void(own_method_.erase(name));
+          SLUICE_ASSIGN_OR_RETURN(const double noise, noise_of(made_of(units, report_.method), "comparing ranges"));
+          if (noise <= least) continue;
+          least = noise;
+          best = method;
         }
+        best ? void(own_method_[name] = *best) : void(own_method_.erase(name));
+      }
     report_.own_ranges = own_method_.size();
     return {};
+  }
+
+  /// How often a graph of these units may be converted, and run over the items.
+  std::size_t most_trials(const std::vector<Unit>& units) const {
+    constexpr std::uint64_t kMost = 96, kBytes = std::uint64_t{256} << 20, kOfAModel = std::uint64_t{1} << 20;
+    constexpr std::uint64_t kProducts = std::uint64_t{1} << 33, kOfAnItem = std::uint64_t{1} << 20;
+    std::uint64_t bytes = kOfAModel, products = kOfAnItem;
+    for (const Unit& unit : units) {
+      if (!is_layer(unit)) continue;
+      const auto weights = static_cast<std::uint64_t>(editor_.constant(unit.weight)->elements());
+      const auto seen = seen_.find(unit.inputs[0]);
+      bytes += weights * sizeof(float);
+      products += weights * static_cast<std::uint64_t>(seen == seen_.end() ? 1 : std::max<std::int64_t>(seen->second.each, 1));
+    }
+    products *= std::min(data_.items, std::max<std::size_t>(options_.trial_items, 1));
+    return static_cast<std::size_t>(std::min({kMost, kBytes / bytes, kProducts / products}));
   }
 
   /// The equalised graph, where it makes less noise.

@@ -715,6 +715,21 @@ TEST_CASE("bytes that become bytes of another scale are rounded once, to what ON
   }
 }
 
+TEST_CASE("of four scales in a row the first two and the last two are joined before the rest") {
+  QdqBuilder b;
+  std::string x = "x";
+  b.input("x", {1, 4, 5, 6}).output("y");
+  for (const Linear& q : {Linear{0.013899367302656174f, 90}, Linear{0.01671411469578743f, 94}, Linear{0.011593999341130257f, 127},
+                          Linear{0.010427890345454216f, 139}})
+    x = b.pair(x, q);
+  b.node("Identity", {x}, {"y"});
+  const TemporaryFolder folder;
+  const auto merged = converted(folder, b);
+  REQUIRE(merged->graph().quantisations.size() == 1);
+  CHECK(merged->graph().quantisations[0].scales == std::vector{0.009649327024817467f});  // ONNX Runtime's; one by one: 0.00966473
+  CHECK(merged->graph().quantisations[0].zero_points == std::vector{130});
+}
+
 TEST_CASE("bytes of two scales are rounded twice where others see what lies between, and for exact sums") {
   const Linear first{0.02f, 121}, second{0.03f, 121};
   for (const int seen : {0, 1, 2, 3}) {

@@ -32,10 +32,12 @@ class MergeQuantisers {
  public:
   explicit MergeQuantisers(Draft& draft) : draft_(draft), uses_(draft) {}
 
+  /// In sweeps, as ONNX Runtime does it: of four pairs the first two, the last two, and then what became of them.
   void run() {
-    for (std::size_t n = 0; n < draft_.nodes.size(); ++n)
-      while (merge_after(n)) {
-      }
+    for (bool merged = true; merged;) {
+      merged = false;
+      for (std::size_t n = 0; n < draft_.nodes.size(); ++n) merged |= merge_after(n);
+    }
   }
 
  private:

@@ -46,7 +46,7 @@ void rewrite(Draft& draft, bool fuse, bool exact) {
   for (DraftNode& node : draft.nodes)
     for (DraftBody& body : node.bodies) rewrite(*body.draft, fuse, exact);
   if (fuse) {
-    if (!draft.exact) merge_quantisers(draft);
+    if (!draft.exact && !draft.in_body) merge_quantisers(draft);  // nor does ONNX Runtime in bodies
     compact(draft);
     for (const auto pass :
          {recognise_activations, recognise_layer_norms, recognise_attention, sink_reshapes, fold_padding, fold_affine, hoist_quantise,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "src/kernels/reference/resize_taps.h"
@@ -165,7 +166,8 @@ void run_resize_linear_step(const KernelCall& call, const TileTable& table) noex
         .out = out.view.at<std::uint8_t>(row),
         .pitch = out.view.pixel_pitch};
   };
-  const bool narrow = out.view.channels <= kNarrow && out.view.pixel_pitch == out.view.channels;
+  const bool narrow = out.view.channels <= kNarrow && out.view.pixel_pitch == out.view.channels &&
+                      in.view.pixels * in.view.pixel_pitch <= std::numeric_limits<std::int32_t>::max();
   const std::int64_t parts = std::min<std::int64_t>(call.rows.size(), 4 * thread_count(call));
   for_each_unit(call, parts, [&](std::int64_t part, int) noexcept {
     const RowRange rows = even_part(call.rows, part, parts);

@@ -40,8 +40,13 @@ class RegionMix {
         pool_.add_piece({kind, first, need - std::min(need, beside) + on_.beside(first, first + length)});
   }
 
-  /// A whole partition that was measured.
-  void keep(const std::vector<Region>& regions, const Measure& m) { found_.push_back({regions, m.peak, m.seconds}); }
+  /// A whole partition that was measured: kept unless another one is as low in as little time.
+  void keep(const std::vector<Region>& regions, const Measure& m) {
+    const auto no_worse = [](const auto& a, const auto& b) { return a.peak <= b.peak && a.seconds <= b.seconds; };
+    if (std::any_of(found_.begin(), found_.end(), [&](const Found& found) { return no_worse(found, m); })) return;
+    std::erase_if(found_, [&](const Found& found) { return no_worse(m, found); });
+    found_.push_back({regions, m.peak, m.seconds});
+  }
 
   /// As low as it goes within a limit of overhead and the work that `measures` has. `wider`: with regions that are not in the pool yet.
   void lower(double max_overhead, bool wider) {

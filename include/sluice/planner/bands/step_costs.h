@@ -57,6 +57,7 @@ class StepCosts {
     step.far_bytes = band.far_bytes;
     step.round_bytes = band.round_bytes;
     const double rated = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
+    if (seconds_.size() == kMostKept) seconds_.clear();  // a long search would hold more than the run of a small net
     return seconds_[key] = rated + again(id, band.rows, rated);
   }
 
@@ -138,6 +139,8 @@ class StepCosts {
     for (std::size_t i = in_step; i < reads.size(); ++i) need.weights += held_bytes(reads[i], cut && i == 0);
     return need;
   }
+
+  static constexpr std::size_t kMostKept = 4096;
 
   const Problem& problem_;
   std::unordered_map<Key, double, Hash> seconds_;
