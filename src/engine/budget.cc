@@ -46,6 +46,11 @@ constexpr std::uint64_t kFewKinds = 8;
 // The peak of the process of a model of a few MiB, most of it planning: 4.6 MiB.
 constexpr Bytes kLeastProcess = 5_MiB + 256_KiB;
 constexpr Bytes kLeastStaticProcess = 4_MiB;
+// Looking for bands holds more of long graphs: chains of 500 and 1,000 convolutions of a few KiB had peaks of 7.5 and 14.4 MiB, and of 8.7
+// and 16.3 for the least activations.
+constexpr std::uint64_t kNodesOfLeastProcess = 250;
+constexpr Bytes kSearchOfNode = 13_KiB;
+constexpr Bytes kLeastSearchOfNode = 17_KiB;
 // OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
@@ -262,10 +267,23 @@ Bytes least_process(bool encrypted) noexcept {
   return statically_linked() ? kLeastStaticProcess : encrypted ? kLeastProcessWithCipher : kLeastProcess;
 }
 
+namespace {
+
+/// What the search for bands holds beyond the least process.
+Bytes search_bytes(const Model& model, const SessionOptions& options) noexcept {
+  const std::uint64_t nodes = model.graph().nodes.size();
+  const planner::Partition partition = options.tuning.partition;
+  if (options.plan != nullptr || partition == planner::Partition::kOff || nodes <= kNodesOfLeastProcess) return {};
+  const Bytes each = partition == planner::Partition::kLeast ? kLeastSearchOfNode : kSearchOfNode;
+  return Bytes((nodes - kNodesOfLeastProcess) * each.count());
+}
+
+}  // namespace
+
 Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
   const Bytes sum = overhead + align_up(capacity, kArenaPage);
   if (options.scope == BudgetScope::kLibrary) return sum;
-  return std::max(sum, least_process(encrypted(model)) + options.reserve);
+  return std::max(sum, least_process(encrypted(model)) + search_bytes(model, options) + options.reserve);
 }
 
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {
