@@ -4,8 +4,9 @@
 //
 //     seconds = (sum of rates * terms) * exp(r) * (1 + interrupted)      rates >= 0, fitted to all samples of the kernel
 //
-// where interrupted is the share of a long run in which something else had the processor, and r = sum of the samples' weights / (1 + d^2)^2 over their distances d from the step, in scaled features of work and shape: a shape
-// that was measured gets nearly its own time, one that resembles it a share of what the fit misses there, one far from all only the fit.
+// where interrupted is the share of a long run in which something else had the processor, and r = sum of the samples' weights / (1 + d^2)^2
+// over their distances d from the step, in scaled features of work and shape: a shape that was measured gets nearly its own time, one that
+// resembles it a share of what the fit misses there, one far from all only the fit.
 // The weights are those for which r comes closest to the samples' deviations, smoothed as far as leaving each out in turn says (fit.h).
 // Rejected, with figures in docs/prediction.md: the fit alone, boosted trees on the same samples, means by distance.
 //
@@ -153,8 +154,9 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   return terms;
 }
 
-/// Of recurrent layers: one of each turn but the first, whose state is zero and multiplies nothing unless it is given; their flops; the functions of all turns;
-/// what a turn reads of weights that a core's own cache does not hold; and what the first turn that multiplies reads, as it is lost.
+/// Of recurrent layers: one of each turn but the first, whose state is zero and multiplies nothing unless it is given; their flops; the
+/// functions of all turns; what a turn reads of weights that a core's own cache does not hold; and what the first turn that multiplies reads,
+/// as it is lost.
 inline Terms recurrent_terms(const StepWork& work) noexcept {
   const double turns = std::max(1.0, static_cast<double>(work.shape.rows) / work.shape.taps),
                again = work.shape.stride > 1 ? turns : turns - 1;
