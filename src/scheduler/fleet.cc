@@ -381,15 +381,11 @@ std::size_t Fleet::spare_regions() const noexcept {
   return spare;
 }
 
-Result<Time> Fleet::measure_once(UnitProgram& unit, const FleetModel& entry) {
-  // Copies: processors measure at the same time, and a unit may read an output of the model that another unit has made.
-  std::vector<std::vector<std::byte>> outputs = entry.outputs;
-  AlignedBytes between = entry.between;
-  const ReferenceJob job(entry, outputs, between.bytes());
+Result<Time> Fleet::measure_once(UnitProgram& unit, const JobMemory& memory) {
   const auto begin = std::chrono::steady_clock::now();
-  SLUICE_RETURN_IF_ERROR(give_inputs(unit, job.memory));
+  SLUICE_RETURN_IF_ERROR(give_inputs(unit, memory));
   SLUICE_RETURN_IF_ERROR(unit.program->run());
-  SLUICE_RETURN_IF_ERROR(take_outputs(unit, job.memory));
+  SLUICE_RETURN_IF_ERROR(take_outputs(unit, memory));
   return std::max<Time>((std::chrono::steady_clock::now() - begin).count(), 1);
 }
 
@@ -400,11 +396,15 @@ Status Fleet::measure(std::size_t p, const SchedulerOptions& options) noexcept {
     std::vector<std::vector<std::vector<Time>>> taken(models.size());
     for (std::size_t m = 0; m < models.size(); ++m) taken[m].resize(models[m].programs[p].size());
     for (int run = 0; run < options.warmup_runs + options.profile_runs; ++run)
-      for (std::size_t m = 0; m < models.size(); ++m)
+      for (std::size_t m = 0; m < models.size(); ++m) {
+        // Copies, since processors measure at the same time; one for all units, since a model of many units has much between them.
+        std::vector<std::vector<std::byte>> outputs = models[m].outputs;
+        AlignedBytes between = models[m].between;
+        const ReferenceJob job(models[m], outputs, between.bytes());
         for (UnitIndex u = 0; u < taken[m].size(); ++u) {
           UnitProgram& unit = models[m].programs[p][u];
           if (!unit.program) continue;
-          const Result<Time> time = measure_once(unit, models[m]);
+          const Result<Time> time = measure_once(unit, job.memory);
           if (time && run >= options.warmup_runs)
             taken[m][u].push_back(*time);
           else if (!time && processors[p].options.backend)
@@ -412,6 +412,7 @@ Status Fleet::measure(std::size_t p, const SchedulerOptions& options) noexcept {
           else if (!time)
             return fail(time.error());
         }
+      }
     for (std::size_t m = 0; m < models.size(); ++m)
       for (UnitIndex u = 0; u < taken[m].size(); ++u) {
         std::vector<Time>& times = taken[m][u];

@@ -116,7 +116,7 @@ class Fleet {
   Status run_reference(FleetModel& model, std::size_t processor);
   Status read_weights();
   Status make_timed_programs(FleetModel& model);
-  Result<Time> measure_once(UnitProgram& unit, const FleetModel& model);
+  static Result<Time> measure_once(UnitProgram& unit, const JobMemory& memory);
 
   // fleet_memory.cc
   Result<std::vector<Part>> parts(const SchedulerOptions& options) const;

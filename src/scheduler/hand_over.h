@@ -10,7 +10,12 @@
 // tensor begins on 64 bytes and has 64 behind it that are nobody's, which kernels may read.
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,18 +24,39 @@
 
 namespace sluice::scheduler {
 
-/// Bytes that begin on 64.
+/// Zeros that begin on 64. Memory that nobody has touched is not there yet: of the regions of 64 live jobs those few that are used count.
 class AlignedBytes {
  public:
-  explicit AlignedBytes(std::size_t bytes = 0) : lines_((bytes + kLine - 1) / kLine) {}
-  std::span<std::byte> bytes() noexcept { return std::as_writable_bytes(std::span(lines_)); }
+  explicit AlignedBytes(std::size_t bytes = 0) : size_(static_cast<std::size_t>(align_up(bytes, kLine))) {
+    if (size_ == 0) return;
+    memory_.reset(std::calloc(size_ + kLine, 1));
+    if (memory_ == nullptr) throw std::bad_alloc();
+  }
+  AlignedBytes(const AlignedBytes& other) : AlignedBytes(other.size_) {
+    if (size_ > 0) std::memcpy(begin(), other.begin(), size_);
+  }
+  AlignedBytes(AlignedBytes&& other) noexcept : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
+  AlignedBytes& operator=(AlignedBytes other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~AlignedBytes() = default;
+
+  std::span<std::byte> bytes() noexcept { return {begin(), size_}; }
 
  private:
   static constexpr std::size_t kLine = 64;
-  struct alignas(kLine) Line {
-    std::array<std::byte, kLine> bytes{};
+  struct Free {
+    void operator()(void* memory) const noexcept { std::free(memory); }
   };
-  std::vector<Line> lines_;
+  std::byte* begin() const noexcept {
+    if (memory_ == nullptr) return nullptr;
+    return reinterpret_cast<std::byte*>(align_up(reinterpret_cast<std::uintptr_t>(memory_.get()), kLine));
+  }
+
+  std::unique_ptr<void, Free> memory_;
+  std::size_t size_ = 0;
 };
 
 /// Bytes that a tensor takes of a region, with its tail.

@@ -214,7 +214,7 @@ TEST_CASE("an urgent job takes the processor at a step boundary, and the run bef
 TEST_CASE("an urgent job does not wait for the end of a long step") {
   const Net slow(1, {512, 4096}), urgent(2, {32, 16, 10});
   const std::size_t steps = (*sluice::Session::create(slow.model, {}))->plan().steps.size();
-  const auto scheduler = make_scheduler({.processors = {{.compute_slowdown = kLongSteps}}, .overdue_slack = kPatience},
+  const auto scheduler = make_scheduler({.processors = {{.compute_slowdown = 3 * kLongSteps}}, .overdue_slack = kPatience},
                                         {{&slow, slow.options()}, {&urgent, urgent.options(true)}});
   Jobs jobs(*scheduler);
   std::uint32_t most = 0;

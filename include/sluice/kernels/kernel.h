@@ -1,8 +1,8 @@
 // How one operator runs: the descriptor that planner, profiler and executor read. It is the only part of the kernels' interface that sees a
 // graph.
 //
-// Way to here: the planner asks `kernels_for` for the kernels that support a node, prices them with `cost` and `workspace`, and writes
-// steps {node, kernel, rows, channels}. The executor resolves each node once and turns its steps into calls (kernels/call.h):
+// Way to here: the planner asks `kernels_for` for the kernels that support a node, takes the first, prices its steps with `cost` and
+// `workspace`, and writes steps {node, kernel, rows, channels}. The executor resolves each node once and turns its steps into calls (kernels/call.h):
 //
 //     node --resolve--> {entry, parameters} --+ views, ranges, workspace of a step--> KernelCall --> entry(call)
 //
