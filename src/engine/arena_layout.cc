@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sluice/core/interval.h"
+#include "sluice/core/sort.h"
 #include "sluice/core/units.h"
 
 namespace sluice::engine {
@@ -45,7 +46,7 @@ std::uint64_t best_address(const std::vector<ByteRange>& taken, const ModelNeeds
   std::vector<std::uint64_t> addresses = {0, need.highest};
   for (const ByteRange& other : taken)
     if (align_up(other.end, kArenaPage) <= need.highest) addresses.push_back(align_up(other.end, kArenaPage));
-  std::sort(addresses.begin(), addresses.end());
+  sluice::sort(addresses.begin(), addresses.end());
   std::uint64_t best = 0;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t at : addresses) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sluice/core/hash.h"
+#include "sluice/core/sort.h"
 #include "src/core/out_of_memory.h"
 #include "src/core/wipe.h"
 #include "src/executor/checksum_error.h"
@@ -73,7 +74,7 @@ std::vector<CodedRun> coded_runs(const model::Graph& graph) {
   runs.reserve(graph.weights.size());
   for (const model::Weight& weight : graph.weights)
     if (weight.code != model::kNoCode) runs.push_back({weight.first_stretch, weight.first_stretch + weight.stretch_count, weight.code});
-  std::sort(runs.begin(), runs.end(), [](const CodedRun& a, const CodedRun& b) { return a.first_stretch < b.first_stretch; });
+  sluice::sort(runs.begin(), runs.end(), [](const CodedRun& a, const CodedRun& b) { return a.first_stretch < b.first_stretch; });
   return runs;
 }
 

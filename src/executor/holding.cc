@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sluice/core/sort.h"
+
 namespace sluice::executor {
 namespace {
 
@@ -85,10 +87,10 @@ Footprint::Footprint(const plan::Plan& plan) {
     resident[load.target.index()] = true;
     resident_.push_back({bytes_of(plan.buffer(load.target)), k});
   }
-  std::sort(resident_.begin(), resident_.end(), [](const Region& a, const Region& b) { return a.bytes.begin < b.bytes.begin; });
+  sluice::sort(resident_.begin(), resident_.end(), [](const Region& a, const Region& b) { return a.bytes.begin < b.bytes.begin; });
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (!resident[b] && plan.buffers[b].size > Bytes()) written_.push_back(bytes_of(plan.buffers[b]));
-  std::sort(written_.begin(), written_.end(), [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
+  sluice::sort(written_.begin(), written_.end(), [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
   std::size_t kept = 0;
   for (const ByteRange& range : written_) {
     if (kept > 0 && range.begin <= written_[kept - 1].end) {

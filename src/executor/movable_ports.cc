@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sluice/core/sort.h"
+
 namespace sluice::executor {
 namespace {
 
@@ -22,7 +24,7 @@ class BufferUse {
       for (const TensorId output : node.outputs)
         if (const BufferId buffer = buffer_of(output); buffer.valid()) written_[buffer.index()] = true;
     }
-    std::sort(operands_.begin(), operands_.end());
+    sluice::sort(operands_.begin(), operands_.end());
     operands_.erase(std::unique(operands_.begin(), operands_.end()), operands_.end());
   }
 

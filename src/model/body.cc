@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "sluice/core/sort.h"
+
 namespace sluice::model {
 namespace {
 
@@ -110,7 +112,8 @@ class BodyMaker {
     }
     std::vector<std::size_t> order(to.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return to[a].first_stretch < to[b].first_stretch; });
+    sluice::stable_sort(order.begin(), order.end(),
+                        [&](std::size_t a, std::size_t b) { return to[a].first_stretch < to[b].first_stretch; });
     for (const std::size_t i : order) {
       const std::uint32_t first = to[i].first_stretch, count = to[i].stretch_count;
       if (first > graph_.stretches.size() || count > graph_.stretches.size() - first) continue;  // not laid out

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sluice/core/hash.h"
+#include "sluice/core/sort.h"
 #include "sluice/model/part.h"
 #include "src/core/out_of_memory.h"
 #include "src/model/aligned_buffer.h"
@@ -88,7 +89,7 @@ class StretchVerifier {
     // Goes in file order, so that each byte is read once.
     std::vector<const Weight*> order;
     for (const Weight& weight : model_.graph().weights) order.push_back(&weight);
-    std::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
+    sluice::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
     for (const Weight* weight : order)
       for (std::uint32_t i = 0; i < weight->stretch_count; ++i) SLUICE_RETURN_IF_ERROR(verify(*weight, weight->first_stretch + i));
     return model_.source().check_unchanged();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sluice/core/sort.h"
 #include "sluice/model/body.h"
 #include "sluice/model/features.h"
 #include "sluice/model/graph.h"
@@ -180,7 +181,7 @@ class GraphValidator {
     std::vector<std::string_view> names;
     names.reserve(ports.size());
     for (const Port& port : ports) names.push_back(port.name);
-    std::sort(names.begin(), names.end());
+    sluice::sort(names.begin(), names.end());
     const auto twice = std::adjacent_find(names.begin(), names.end());
     if (twice != names.end()) return invalid(*twice, "two graph inputs or two graph outputs have this name");
     return {};
@@ -231,7 +232,7 @@ class GraphValidator {
     std::vector<const Weight*> order;
     order.reserve(graph_.weights.size());
     for (const Weight& weight : graph_.weights) order.push_back(&weight);
-    std::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
+    sluice::sort(order.begin(), order.end(), [](const Weight* a, const Weight* b) { return a->first_stretch < b->first_stretch; });
     std::size_t next_stretch = 0;
     std::uint64_t end = 0;
     for (const Weight* weight : order) {

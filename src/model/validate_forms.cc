@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "src/core/build_list.h"
 #include "src/model/built_features.h"
 
@@ -157,7 +158,7 @@ class SubgraphCheck {
     if (sorted_of_ != runner_[s]) {  // subgraphs of one node follow each other
       sorted_of_ = runner_[s];
       sorted_inputs_ = sorted_of_->inputs;
-      std::sort(sorted_inputs_.begin(), sorted_inputs_.end());
+      sluice::sort(sorted_inputs_.begin(), sorted_inputs_.end());
     }
     if (!capture.outer.valid() || capture.outer.index() >= outside_[s]->size() ||
         !std::binary_search(sorted_inputs_.begin(), sorted_inputs_.end(), capture.outer))
@@ -228,7 +229,7 @@ class UnitCheck {
       names.push_back(unit.name);
     }
     if (next != graph_.nodes.size()) return invalid(graph_.units.back().name, "G9: nodes behind this unit belong to none");
-    std::sort(names.begin(), names.end());
+    sluice::sort(names.begin(), names.end());
     if (names.front().empty() || std::adjacent_find(names.begin(), names.end()) != names.end())
       return invalid(graph_.name, "G9: a unit has no name of its own");
     return {};
@@ -242,11 +243,11 @@ class UnitCheck {
       for (const TensorId id : node.outputs)
         if (read_elsewhere_[id.index()]) outputs.push_back(id);
     }
-    std::sort(inputs.begin(), inputs.end());
+    sluice::sort(inputs.begin(), inputs.end());
     inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
-    std::sort(outputs.begin(), outputs.end());
+    sluice::sort(outputs.begin(), outputs.end());
     const auto same = [](std::vector<TensorId> ports, const std::vector<TensorId>& crossing) {
-      std::sort(ports.begin(), ports.end());
+      sluice::sort(ports.begin(), ports.end());
       return ports == crossing;
     };
     const Unit& unit = graph_.units[u];

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sluice/core/sort.h"
 #include "sluice/model/variants.h"
 #include "src/model/variant_values.h"
 
@@ -191,7 +192,7 @@ class AxisEncoder {
       }
       Box runs;
       for (Form& form : encoder.take().forms) {
-        std::sort(form.points.begin(), form.points.end());
+        sluice::sort(form.points.begin(), form.points.end());
         runs.push_back(std::move(form.points));
       }
       all.push_back(std::move(runs));

@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "src/core/build_list.h"
 #include "src/plan/row_lives.h"
 #include "src/plan/span_index.h"
@@ -149,8 +150,8 @@ class ContentVerifier {
       edges.push_back({plan_.steps[i].rows.begin, true, plan_.steps[i].channels});
       edges.push_back({plan_.steps[i].rows.end, false, plan_.steps[i].channels});
     }
-    std::sort(edges.begin(), edges.end(),
-              [](const Edge& a, const Edge& b) { return a.row != b.row ? a.row < b.row : a.begins < b.begins; });
+    sluice::sort(edges.begin(), edges.end(),
+                 [](const Edge& a, const Edge& b) { return a.row != b.row ? a.row < b.row : a.begins < b.begins; });
     const auto by_begin = [](const ChannelRange& a, const ChannelRange& b) { return a.begin < b.begin; };
     std::set<ChannelRange, decltype(by_begin)> active(by_begin);
     for (const Edge& edge : edges) {
@@ -343,7 +344,7 @@ class ContentVerifier {
     std::vector<std::size_t> order;
     for (std::size_t t = 0; t < plan_.tensors.size(); ++t)
       if (made_[t] && plan_.tensors[t].buffer.valid()) order.push_back(t);
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    sluice::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       const BufferId x = plan_.tensors[a].buffer;
       const BufferId y = plan_.tensors[b].buffer;
       if (x != y) return x < y;

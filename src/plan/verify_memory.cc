@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/plan/peak.h"
 #include "src/plan/verify_parts.h"
 
@@ -138,7 +139,7 @@ std::vector<Event> events_of(const Plan& plan) {
       events.push_back({life.end, false, b, period});
     }
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {  // ends before begins: lifetimes are half-open
+  sluice::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {  // ends before begins: lifetimes are half-open
     if (a.time != b.time) return a.time < b.time;
     if (a.begins != b.begins) return !a.begins;
     return a.period != b.period ? a.period < b.period : a.buffer < b.buffer;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "src/plan/verify_parts.h"
 #include "src/plan/verify_rows.h"
 
@@ -103,7 +104,7 @@ class PassingVerifier {
       if (!end || *end > kUnlimitedBytes.count()) return broken("tensor", passing.tensor.index(), "I3: it ends beyond any scratch file");
       extents.push_back({passing.file_offset.count(), *end, passing.tensor.index()});
     }
-    std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+    sluice::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
     for (std::size_t e = 1; e < extents.size(); ++e)
       if (extents[e].begin < extents[e - 1].end) return broken("tensor", extents[e].tensor, "I2: it overlaps another in the scratch file");
     return {};

@@ -11,6 +11,7 @@
 
 #include "sluice/core/cpu.h"
 #include "sluice/core/file.h"
+#include "sluice/core/sort.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/profiler/fit.h"
 #include "sluice/profiler/measure.h"
@@ -142,7 +143,8 @@ void add_kernels(const Json& json, bool fitted, DeviceProfile& profile) {
       fitted = false;
   }
   if (!fitted) return fit(profile);
-  std::sort(profile.kernels.begin(), profile.kernels.end(), [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
+  sluice::sort(profile.kernels.begin(), profile.kernels.end(),
+               [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
   const detail::TileExtent tile = detail::tile_of(profile.isa);
   for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
     const auto rates = detail::of_kernel(profile.kernels, samples.front().kernel);
@@ -182,8 +184,8 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
     profile.reads.push_back(
         {integer<std::uint32_t>(read.at("in_flight")), integer<std::uint64_t>(read.at("bytes")), positive(read.at("bytes_per_second"))});
   for (const ReadRate& read : profile.reads) check_read(read);
-  std::sort(profile.reads.begin(), profile.reads.end(),
-            [](const auto& a, const auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.piece_bytes < b.piece_bytes; });
+  sluice::sort(profile.reads.begin(), profile.reads.end(),
+               [](const auto& a, const auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.piece_bytes < b.piece_bytes; });
   add_kernels(json.at("kernels"), whole.at("version") == kVersion, profile);
   return profile;
 }

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/profiler/device_profile.h"
 #include "sluice/profiler/latency.h"
 
@@ -36,7 +37,7 @@ std::vector<double> uncertainty(const KernelRates& rates, std::span<const Kernel
 template <class Body>
 void for_each_kernel(std::vector<KernelSample>& samples, const Body& body) {
   const auto by_kernel = [](const KernelSample& a, const KernelSample& b) { return a.kernel < b.kernel; };
-  std::stable_sort(samples.begin(), samples.end(), by_kernel);
+  sluice::stable_sort(samples.begin(), samples.end(), by_kernel);
   for (auto first = samples.begin(); first != samples.end();) {
     const auto last = std::upper_bound(first, samples.end(), *first, by_kernel);
     body(std::span<KernelSample>(first, last));

@@ -137,6 +137,7 @@ struct Cube {
 };
 
 void binary(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept {
+  if constexpr (!has_kernel(kernel_id::kBinary)) return binary_as<BinaryFunction::kDiv>(a, b, out, n);  // sums of pools become means
   switch (op) {
     case BinaryFunction::kAdd:
       return binary_as<BinaryFunction::kAdd>(a, b, out, n);
@@ -422,7 +423,7 @@ constexpr Run* if_called(KernelId kernel, Run* run) {
 
 constexpr RunTable kTable = {unary,
                              if_called(kernel_id::kAffine, affine),
-                             has_kernel(kernel_id::kPool) ? binary : if_called(kernel_id::kBinary, binary),  // sums of pools become means
+                             has_kernel(kernel_id::kPool) ? binary : if_called(kernel_id::kBinary, binary),
                              if_called(kernel_id::kSoftmax, softmax),
                              if_called(kernel_id::kSoftmax, softmax_rows),
                              if_called(kernel_id::kPool, pool),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sluice/core/sort.h"
 #include "sluice/operators/plain_family.h"
 #include "src/core/build_list.h"
 
@@ -36,8 +37,8 @@ struct Table {
     for (const Family& family : kFamilies)
       if (family.lines != nullptr)
         for (const PlainOperator& line : family.lines()) lines[count++] = &line;
-    std::sort(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(count),
-              [](const PlainOperator* a, const PlainOperator* b) { return a->number < b->number; });
+    sluice::sort(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(count),
+                 [](const PlainOperator* a, const PlainOperator* b) { return a->number < b->number; });
   }
 };
 

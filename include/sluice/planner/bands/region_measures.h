@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/bands/partitioned.h"
 
 namespace sluice::planner {
@@ -162,7 +163,7 @@ class RegionMeasures {
       for (const std::size_t end : ends_of(place, false))
         if (const std::uint64_t bytes = beside(first, end); (end - first >= 2 || pays_alone(first, end)) && bytes < worth)
           bounds.push_back({first, end, bytes});
-    std::stable_sort(bounds.begin(), bounds.end(), [](const Bounds& a, const Bounds& b) { return a.beside < b.beside; });
+    sluice::stable_sort(bounds.begin(), bounds.end(), [](const Bounds& a, const Bounds& b) { return a.beside < b.beside; });
     return bounds;
   }
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/bands/region_measures.h"
 #include "sluice/planner/bands/region_pool.h"
 
@@ -68,8 +69,8 @@ class RegionMix {
     std::vector<const Found*> within;
     for (const Found& found : found_)
       if (found.seconds <= limit && found.peak < on_.whole().peak) within.push_back(&found);
-    std::stable_sort(within.begin(), within.end(),
-                     [](const Found* a, const Found* b) { return a->peak != b->peak ? a->peak > b->peak : a->seconds > b->seconds; });
+    sluice::stable_sort(within.begin(), within.end(),
+                        [](const Found* a, const Found* b) { return a->peak != b->peak ? a->peak > b->peak : a->seconds > b->seconds; });
     std::vector<Rung> ladder;
     for (const Found* found : within) {
       if (!ladder.empty() && ladder.back().peak == found->peak) ladder.pop_back();
@@ -141,7 +142,7 @@ class RegionMix {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < on_.size(); ++i)
       if (pool_.whole(i) > target) places.push_back(i);
-    std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return pool_.whole(a) > pool_.whole(b); });
+    sluice::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return pool_.whole(a) > pool_.whole(b); });
     return std::any_of(places.begin(), places.end(), [&](std::size_t place) { return widen_round(place, target); });
   }
 
@@ -150,7 +151,7 @@ class RegionMix {
     if (way.stuck != RegionPool::kNone) return widen_round(way.stuck, target);
     std::vector<RegionPool::Piece> dearest;
     for (const auto& at : way.pieces) dearest.push_back(pool_.piece(at));
-    std::stable_sort(dearest.begin(), dearest.end(), [&](const RegionPool::Piece& a, const RegionPool::Piece& b) {
+    sluice::stable_sort(dearest.begin(), dearest.end(), [&](const RegionPool::Piece& a, const RegionPool::Piece& b) {
       return pool_.kind(a.kind).extra > pool_.kind(b.kind).extra;
     });
     return std::any_of(dearest.begin(), dearest.end(), [&](const RegionPool::Piece& piece) {
@@ -181,7 +182,7 @@ class RegionMix {
       for (const RegionPool::Piece& piece : pool_.pieces_at(first))
         if (first + pool_.length(piece) > place && piece.need > target && piece.need / 3 * 2 <= target && !pool_.kind(piece.kind).settled)
           near.push_back(piece);
-    std::stable_sort(near.begin(), near.end(), [](const RegionPool::Piece& a, const RegionPool::Piece& b) { return a.need < b.need; });
+    sluice::stable_sort(near.begin(), near.end(), [](const RegionPool::Piece& a, const RegionPool::Piece& b) { return a.need < b.need; });
     for (std::size_t i = 0; i < std::min(near.size(), kMost); ++i) {
       const std::unique_ptr<Partitioned> alone = on_.partition({pool_.region(near[i])});
       on_.work(on_.size() * 8 + (alone->valid() ? alone->steps_of(0) * 4 : 0));

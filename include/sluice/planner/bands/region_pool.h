@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/bands/region.h"
 
 namespace sluice::planner {
@@ -128,7 +129,7 @@ class RegionPool {
         if (piece.need < below) needs.push_back(piece.need);
     for (const std::uint64_t need : whole_)
       if (need < below) needs.push_back(need);
-    std::sort(needs.begin(), needs.end());
+    sluice::sort(needs.begin(), needs.end());
     needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
     const auto found = std::partition_point(needs.begin(), needs.end(), too_low);
     return found == needs.end() ? std::nullopt : std::optional(*found);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sluice/core/interval.h"
+#include "sluice/core/sort.h"
 #include "sluice/core/units.h"
 #include "sluice/planner/bands/shared_rows.h"
 
@@ -59,7 +60,7 @@ class RowPlaces {
     for (const Taken& taken : taken_)
       for (std::size_t slot = 0; slot < use.busy.size() && slot * use.slot_bytes <= taken.bytes.end; ++slot)
         offsets.push_back(align_up(taken.bytes.end - slot * use.slot_bytes, alignment_));
-    std::sort(offsets.begin(), offsets.end());
+    sluice::sort(offsets.begin(), offsets.end());
     offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
     return *std::find_if(offsets.begin(), offsets.end(), [&](std::uint64_t offset) { return fits(use, offset); });
   }
@@ -70,7 +71,7 @@ class RowPlaces {
     const std::vector<Interval<std::int64_t>> now{{step, step + 1}};
     for (const Taken& taken : taken_)
       if (meet(*taken.busy, now)) there.push_back(taken.bytes);
-    std::sort(there.begin(), there.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    sluice::sort(there.begin(), there.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     const std::uint64_t at = lowest_free(there, bytes, alignment_);
     height_ = std::max(height_, at + bytes);
     return at;
@@ -115,7 +116,7 @@ inline PlacedRows place_rows(const std::vector<SlotUse>& rings, const std::vecto
                              std::uint64_t alignment, std::uint64_t tail) {
   std::vector<std::size_t> order(rings.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes() > rings[b].bytes(); });
+  sluice::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes() > rings[b].bytes(); });
   RowPlaces places(alignment, tail);
   SlotUse bottom;
   if (largest_first && !workspaces.empty()) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sluice/core/interval.h"
+#include "sluice/core/sort.h"
 #include "sluice/core/units.h"
 
 namespace sluice::planner {
@@ -81,7 +82,7 @@ inline SharedRings share_rings(const std::vector<RingUse>& rings, std::uint64_t 
   SharedRings shared{std::vector<std::uint64_t>(rings.size(), 0), 0};
   std::vector<std::size_t> order(rings.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes > rings[b].bytes; });
+  sluice::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes > rings[b].bytes; });
   while (!order.empty() && rings[order.back()].bytes == 0) order.pop_back();
   std::vector<std::int64_t> busy;
   std::int64_t steps = 0;
@@ -95,7 +96,7 @@ inline SharedRings share_rings(const std::vector<RingUse>& rings, std::uint64_t 
     for (std::size_t k = 0; k < i; ++k)
       if (busy[order[k]] + busy[order[i]] > steps || busy_together(rings[order[k]], rings[order[i]]))
         taken.push_back({shared.offsets[order[k]], shared.offsets[order[k]] + rings[order[k]].bytes});
-    std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    sluice::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     const std::uint64_t at = lowest_free(taken, rings[order[i]].bytes, alignment);
     shared.offsets[order[i]] = at;
     shared.bytes = std::max(shared.bytes, at + rings[order[i]].bytes);

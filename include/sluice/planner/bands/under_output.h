@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/bands/band_chain.h"
 #include "sluice/planner/bands/row_places.h"
 #include "sluice/planner/place/layout.h"
@@ -74,7 +75,7 @@ inline std::optional<UnderOutput> place_under_output(const model::Graph& graph, 
   if (banded.overlaid) places.put(rows.dying, banded.overlaid->offset);
   std::vector<std::size_t> order(rings.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes() > rings[b].bytes(); });
+  sluice::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rings[a].bytes() > rings[b].bytes(); });
   while (!order.empty() && rings[order.back()].busy.empty()) order.pop_back();
   if (order.empty()) return std::nullopt;
   order.pop_back();  // a block for workspaces stays

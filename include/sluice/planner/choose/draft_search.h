@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/choose/candidate.h"
 #include "sluice/planner/choose/stream_draft.h"
 #include "sluice/planner/place/free_space.h"
@@ -78,7 +79,7 @@ class StreamDrafts {
         seen.push_back(std::move(kept));
       }
     }
-    std::stable_sort(floors.begin(), floors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    sluice::stable_sort(floors.begin(), floors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     floors.resize(std::min(floors.size(), allowed().most_mixes));
     for (const auto& [floor, mix] : floors) {
       if (floor >= best_bound_ * allowed().worthwhile || best_bound_ <= floors.front().first * allowed().close_enough) break;
@@ -235,7 +236,7 @@ class StreamDrafts {
   void judge_sizes() {
     if (best_bound_ == kNever || !allowed().other_sizes) return;
     std::vector<Judged> best = judged_;
-    std::stable_sort(best.begin(), best.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
+    sluice::stable_sort(best.begin(), best.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
     for (std::size_t i = 0; i < std::min(best.size(), allowed().size_walks); ++i)
       if (best[i].bound < best[0].bound * allowed().good) walk_sizes(best[i].mix);
   }
@@ -334,7 +335,7 @@ class StreamDrafts {
   void place_best(Effort effort) {
     const bool together = effort == Effort::kTogether || effort == Effort::kLast;
     if (effort == Effort::kTogether && search_.exact_share == 0) return;
-    std::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
+    sluice::stable_sort(judged_.begin(), judged_.end(), [](const Judged& a, const Judged& b) { return a.bound < b.bound; });
     int thorough = 0;
     for (Judged& judged : judged_) {
       if (together && search_.together_left == 0) return;

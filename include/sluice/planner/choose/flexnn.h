@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/choose/candidate.h"
 #include "sluice/planner/place/free_space.h"
 
@@ -27,7 +28,7 @@ inline SliceRule uncut_slices() { return {.target = std::uint64_t{1} << 60, .spa
 
 /// Free runs of [0, top) once `taken` is out.
 inline std::vector<Interval<std::uint64_t>> free_runs(std::vector<Interval<std::uint64_t>> taken, std::uint64_t top) {
-  std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  sluice::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
   std::vector<Interval<std::uint64_t>> runs;
   std::uint64_t from = 0;
   for (const auto& run : taken) {
@@ -42,8 +43,8 @@ inline std::vector<Interval<std::uint64_t>> free_runs(std::vector<Interval<std::
 inline bool place_at_both_ends(FixedLayout& layout, std::uint64_t top) {
   std::vector<std::size_t> order(layout.blocks);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return layout.items[a].time.begin < layout.items[b].time.begin; });
+  sluice::stable_sort(order.begin(), order.end(),
+                      [&](std::size_t a, std::size_t b) { return layout.items[a].time.begin < layout.items[b].time.begin; });
   std::vector<std::size_t> placed;
   bool at_bottom = true;
   for (std::size_t i : order) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/core/units.h"
 #include "sluice/kernels/kernel.h"
 #include "sluice/model/graph.h"
@@ -94,7 +95,7 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
 /// By position, what to keep transformed when the raw weights are kept anyway and `spare` bytes are left: most seconds a byte first.
 inline std::vector<bool> choose_derived(std::vector<DeriveOption> options, std::size_t positions, std::uint64_t spare) {
   const auto extra = [](const DeriveOption& o) { return std::max<std::uint64_t>(o.derived_bytes, o.raw_bytes + 1) - o.raw_bytes; };
-  std::stable_sort(options.begin(), options.end(), [&](const DeriveOption& a, const DeriveOption& b) {
+  sluice::stable_sort(options.begin(), options.end(), [&](const DeriveOption& a, const DeriveOption& b) {
     return a.gain * static_cast<double>(extra(b)) > b.gain * static_cast<double>(extra(a));
   });
   std::vector<bool> chosen(positions, false);
@@ -113,8 +114,8 @@ inline std::vector<bool> choose_derived_at(std::vector<DeriveOption> options, st
     return static_cast<double>(std::max<std::uint64_t>(o.derived_bytes, o.raw_bytes + 1) - o.raw_bytes);
   };
   std::erase_if(options, [&](const DeriveOption& o) { return o.gain < price * extra(o); });
-  std::stable_sort(options.begin(), options.end(),
-                   [&](const DeriveOption& a, const DeriveOption& b) { return a.gain * extra(b) > b.gain * extra(a); });
+  sluice::stable_sort(options.begin(), options.end(),
+                      [&](const DeriveOption& a, const DeriveOption& b) { return a.gain * extra(b) > b.gain * extra(a); });
   std::vector<bool> chosen(positions, false);
   for (const DeriveOption& option : options) {
     if (option.derived_bytes > bytes) continue;

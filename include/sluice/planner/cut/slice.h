@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sluice/core/interval.h"
+#include "sluice/core/sort.h"
 #include "sluice/model/graph.h"
 #include "sluice/model/weight.h"
 #include "sluice/planner/cut/derive.h"
@@ -68,8 +69,8 @@ class Cutter {
     std::vector<std::size_t> weights;
     for (std::size_t w = 0; w < graph_.weights.size(); ++w)
       if (graph_.weights[w].always_resident && readers_[w] > 0) weights.push_back(w);
-    std::sort(weights.begin(), weights.end(),
-              [&](std::size_t a, std::size_t b) { return graph_.weights[a].offset < graph_.weights[b].offset; });
+    sluice::sort(weights.begin(), weights.end(),
+                 [&](std::size_t a, std::size_t b) { return graph_.weights[a].offset < graph_.weights[b].offset; });
     open_limit_ = 4u << 20;
     for (std::size_t w : weights) {
       const model::Weight& weight = graph_.weights[w];

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/model/graph.h"
 #include "sluice/operators/guards.h"
 
@@ -30,7 +31,7 @@ inline std::vector<std::vector<TensorId>> tensors_before(const model::Graph& gra
     std::vector<TensorId>& tensors = before.emplace_back(graph.nodes[n].inputs);
     for (std::uint32_t g = guards.of(NodeId(n)); g != operators::kAlways; g = guards.guards[g].around)
       tensors.push_back(guards.guards[g].condition);
-    std::sort(tensors.begin(), tensors.end());
+    sluice::sort(tensors.begin(), tensors.end());
     tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
   }
   return before;

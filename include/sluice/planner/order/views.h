@@ -18,6 +18,7 @@
 #include <limits>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/model/graph.h"
 #include "sluice/operators/definition.h"
 #include "sluice/plan/plan.h"
@@ -120,7 +121,7 @@ class ViewBuilder {
       classes.push_back(forest_.class_of(part));
       start[axis] += shape[static_cast<int>(axis)];
     }
-    std::sort(classes.begin(), classes.end());
+    sluice::sort(classes.begin(), classes.end());
     if (std::adjacent_find(classes.begin(), classes.end()) != classes.end()) return;  // one tensor cannot lie in two slots
     for (std::size_t i = 0; i < node.inputs.size(); ++i) forest_.place(node.inputs[i], whole, origins[i]);
     has_step_[id.index()] = false;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/columns.h"
 
 namespace sluice::planner {
@@ -83,7 +84,7 @@ inline Placement place_in_order(const std::vector<Rectangle>& rectangles, const 
   for (std::uint32_t item : order) {
     if (placement.has(item)) continue;
     auto& taken = placement.taken_beside(item);
-    std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    sluice::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     placement.put(item, find_gap(taken, rectangles[item], rule));
   }
   return std::move(placement).finish();
@@ -95,8 +96,8 @@ std::vector<std::uint32_t> order_by(const std::vector<Rectangle>& rectangles, co
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < rectangles.size(); ++i)
     if (rectangles[i].matters()) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return measure(rectangles[a]) > measure(rectangles[b]); });
+  sluice::stable_sort(order.begin(), order.end(),
+                      [&](std::uint32_t a, std::uint32_t b) { return measure(rectangles[a]) > measure(rectangles[b]); });
   return order;
 }
 
@@ -120,7 +121,7 @@ inline Placement place_as_time_passes(const std::vector<Rectangle>& rectangles) 
     for (std::uint32_t other : live) take(other);
     for (std::uint32_t other : fixed)
       if (rectangles[other].time.overlaps(rectangles[item].time)) take(other);
-    if (!fixed.empty()) std::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    if (!fixed.empty()) sluice::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     const std::uint64_t at = placement.offsets[item] = find_gap(taken, rectangles[item], GapRule::kLowest);
     const auto lower = [&](std::uint64_t offset, std::uint32_t other) { return offset < placement.offsets[other]; };
     live.insert(std::upper_bound(live.begin(), live.end(), at, lower), item);

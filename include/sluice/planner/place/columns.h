@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/placement_problem.h"
 
 namespace sluice::planner {
@@ -32,10 +33,10 @@ inline Columns columns_of(const std::vector<Rectangle>& rectangles) {
   for (std::uint32_t i = 0; i < rectangles.size(); ++i)
     if (rectangles[i].matters()) begins.push_back(i);
   std::vector<std::uint32_t> ends = begins;
-  std::stable_sort(begins.begin(), begins.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return rectangles[a].time.begin < rectangles[b].time.begin; });
-  std::stable_sort(ends.begin(), ends.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return rectangles[a].time.end < rectangles[b].time.end; });
+  sluice::stable_sort(begins.begin(), begins.end(),
+                      [&](std::uint32_t a, std::uint32_t b) { return rectangles[a].time.begin < rectangles[b].time.begin; });
+  sluice::stable_sort(ends.begin(), ends.end(),
+                      [&](std::uint32_t a, std::uint32_t b) { return rectangles[a].time.end < rectangles[b].time.end; });
   Columns columns{std::vector<Interval<std::uint32_t>>(rectangles.size()), 0};
   bool grown = false;  // has something begun since the last column closed?
   auto begin = begins.begin();
@@ -82,8 +83,8 @@ class Overlaps {
     std::vector<std::uint32_t> by_begin;
     for (std::uint32_t i = 0; i < rectangles.size(); ++i)
       if (!columns.runs[i].empty()) by_begin.push_back(i);
-    std::stable_sort(by_begin.begin(), by_begin.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return columns.runs[a].begin < columns.runs[b].begin; });
+    sluice::stable_sort(by_begin.begin(), by_begin.end(),
+                        [&](std::uint32_t a, std::uint32_t b) { return columns.runs[a].begin < columns.runs[b].begin; });
     std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
     std::vector<std::uint32_t> live;
     for (std::uint32_t i : by_begin) {

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/columns.h"
 
 namespace sluice::planner {
@@ -54,8 +55,8 @@ class Islands {
     for (std::uint32_t i = 0; i < rectangles.size(); ++i)
       if (rectangles[i].fixed && rectangles[i].matters()) by_offset_.push_back(i);
     if (by_offset_.empty()) return;
-    std::stable_sort(by_offset_.begin(), by_offset_.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return *rectangles[a].fixed < *rectangles[b].fixed; });
+    sluice::stable_sort(by_offset_.begin(), by_offset_.end(),
+                        [&](std::uint32_t a, std::uint32_t b) { return *rectangles[a].fixed < *rectangles[b].fixed; });
     beside_.resize(rectangles.size());
     for (std::uint32_t island : by_offset_)
       for (std::uint32_t other : overlaps.of(island)) beside_[other].push_back(island);

@@ -29,6 +29,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/columns.h"
 #include "sluice/planner/place/dive.h"
 
@@ -147,8 +148,8 @@ inline std::optional<SearchProblem> SearchProblem::make(const std::vector<Rectan
     problem.items.push_back(item);
   }
   if (problem.items.size() > kMostItems || height_bound(rectangles, columns) / unit > kMostUnits) return std::nullopt;
-  std::stable_sort(problem.items.begin(), problem.items.end(),
-                   [](const Item& a, const Item& b) { return a.columns.begin < b.columns.begin; });
+  sluice::stable_sort(problem.items.begin(), problem.items.end(),
+                      [](const Item& a, const Item& b) { return a.columns.begin < b.columns.begin; });
   return problem;
 }
 
@@ -261,7 +262,7 @@ inline bool ExactSearch::stacks_fit(Span part) {
     order_.push_back(static_cast<std::uint64_t>(place_[item].least) << 32 | item);
     end = std::max(end, items_[item].columns.end);
   }
-  std::sort(order_.begin(), order_.end());
+  sluice::sort(order_.begin(), order_.end());
   std::fill(stacks_.begin() + items_[members_[part.first].item].columns.begin, stacks_.begin() + end, 0);
   std::int32_t highest = 0;
   for (std::uint64_t entry : order_) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/layout.h"
 
 namespace sluice::planner {
@@ -31,7 +32,7 @@ class Room {
     std::vector<std::size_t> by_offset;
     for (std::size_t b = 0; b < layout.blocks; ++b)
       if (layout.items[b].size > 0) by_offset.push_back(b);
-    std::sort(by_offset.begin(), by_offset.end(), [&](std::size_t a, std::size_t b) { return layout.offsets[a] < layout.offsets[b]; });
+    sluice::sort(by_offset.begin(), by_offset.end(), [&](std::size_t a, std::size_t b) { return layout.offsets[a] < layout.offsets[b]; });
     room.blocks_.assign(layout.offsets.begin(), layout.offsets.begin() + static_cast<std::ptrdiff_t>(layout.blocks));
     room.inner_.resize(positions, 0);
     room.inner_at_.resize(positions, 0);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/cut/schedule.h"
 #include "sluice/planner/order/views.h"
 #include "sluice/planner/place/place.h"
@@ -91,7 +92,7 @@ inline std::vector<FixedRect> fixed_rects(const FixedLayout& layout, const Sched
     const std::uint64_t at = base + layout.offsets[i];
     rects.push_back({steps, {at, at + item.size}});
   }
-  std::stable_sort(rects.begin(), rects.end(), [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
+  sluice::stable_sort(rects.begin(), rects.end(), [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
   return rects;
 }
 

@@ -22,6 +22,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/cut/schedule.h"
 
 namespace sluice::planner {
@@ -289,8 +290,8 @@ class LoadPlacer {
   /// Among the fixed buffers. Tails are in the order of their gates.
   void enter_tails() {
     const auto middle = fixed_.insert(fixed_.end(), tails_.begin(), tails_.end());
-    std::inplace_merge(fixed_.begin(), middle, fixed_.end(),
-                       [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
+    sluice::merge_in_place(fixed_.begin(), middle, fixed_.end(),
+                           [](const FixedRect& a, const FixedRect& b) { return a.time.begin < b.time.begin; });
   }
 
   const Schedule& schedule_;

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/best_fit.h"
 
 namespace sluice::planner {
@@ -48,7 +49,7 @@ inline std::optional<Placement> place_two_ended(const std::vector<Rectangle>& re
   for (std::uint32_t item : order_by(rectangles, [](const Rectangle& r) { return -r.time.begin; })) {
     if (growing.has(item)) continue;
     auto& taken = growing.taken_beside(item);
-    std::sort(taken.begin(), taken.end(), [&](const auto& a, const auto& b) { return upper ? a.end < b.end : a.begin < b.begin; });
+    sluice::sort(taken.begin(), taken.end(), [&](const auto& a, const auto& b) { return upper ? a.end < b.end : a.begin < b.begin; });
     const std::optional<std::uint64_t> at =
         upper ? detail::highest_gap(taken, rectangles[item], capacity) : find_gap(taken, rectangles[item], GapRule::kLowest);
     if (!at || *at + rectangles[item].size > capacity) return std::nullopt;

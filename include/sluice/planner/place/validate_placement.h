@@ -1,7 +1,6 @@
 // The judge of placements: checks (P1) to (P5) of placement_problem.h with nothing but the definitions. For sluice-pack and for tests.
 #pragma once
 
-#include <algorithm>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "sluice/core/error.h"
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/placement_problem.h"
 
 namespace sluice::planner {
@@ -50,7 +50,7 @@ inline Status check_overlaps(const std::vector<Rectangle>& rectangles, const std
     events.push_back({rectangles[i].time.begin, true, i});
     events.push_back({rectangles[i].time.end, false, i});
   }
-  std::sort(events.begin(), events.end());
+  sluice::sort(events.begin(), events.end());
   std::map<std::uint64_t, std::uint64_t> live;  // begin -> end
   for (const Event& event : events) {
     const std::uint64_t begin = offsets[event.rectangle];

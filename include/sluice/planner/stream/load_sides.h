@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/place/place_loads.h"
 #include "sluice/planner/search_parameters.h"
 #include "sluice/planner/stream/simulate.h"
@@ -90,7 +91,7 @@ class SideSearch {
       if (late > former) delays.push_back({late - former, i});
       former = std::max(former, late);
     }
-    std::stable_sort(delays.begin(), delays.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    sluice::stable_sort(delays.begin(), delays.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     delays.resize(std::min(delays.size(), parameters_.side_delays));
     std::vector<std::uint32_t> loads;
     for (const auto& [delay, i] : delays)

@@ -12,11 +12,11 @@
 // each piece once.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <vector>
 
+#include "sluice/core/sort.h"
 #include "sluice/planner/cut/weight_pieces.h"
 
 namespace sluice::planner {
@@ -64,7 +64,7 @@ inline std::vector<std::uint32_t> order_pieces(const Pieces& pieces, const std::
   }
   std::vector<std::uint32_t> order(key.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  sluice::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     const std::uint32_t more = pieces.all[a].reads, less = pieces.all[b].reads;
     return more != less ? more > less : key[a] < key[b];
   });
