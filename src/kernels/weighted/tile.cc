@@ -17,6 +17,7 @@
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/pixel_tile-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
+#include "src/kernels/weighted/run_tile-inl.h"
 #include "src/kernels/weighted/slide_tile-inl.h"
 #include "src/kernels/weighted/spread_tile-inl.h"
 #include "src/kernels/weighted/tile_rows-inl.h"
@@ -475,6 +476,7 @@ const TileTable& table() noexcept {
                                 .column_run = run_columns,
                                 .column_outputs = turned::kMostOutputs,
                                 .column_rows = kVectorLanes,
+                                .pair = kRunPixels > 0 ? run_pair : nullptr,
                                 .lanes = run_lanes,
                                 .lane_run = run_lane_run,
                                 .spread = kHasGroups ? run_spread : nullptr,
