@@ -15,7 +15,10 @@ namespace {
 
 template <std::int64_t kDepth>
 void copy_pixels(const std::byte* from, std::int64_t pitch, std::int64_t count, float* to) noexcept {
-  for (std::int64_t i = 0; i < count; ++i, from += pitch, to += kDepth) std::memcpy(to, from, kDepth * sizeof(float));
+  for (std::int64_t i = 0; i < count; ++i, from += pitch, to += kDepth) {
+    __builtin_prefetch(from + kDepth * sizeof(float), 0, 2);  // of the group that follows
+    std::memcpy(to, from, kDepth * sizeof(float));
+  }
 }
 
 /// As fill_strip, of an area without gaps.
