@@ -14,6 +14,7 @@
 #include <array>
 #include <utility>
 
+#include "src/core/build_list.h"
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/tile.h"
@@ -23,8 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
 
-// Two runs of accumulators, the weights of one k: AVX2 and NEON have no registers for so many.
-inline constexpr int kRunPixels = HWY_TARGET == HWY_AVX3 ? kMostRunPixels : 0;
+// Two runs of accumulators, the weights of one k: AVX2 and NEON have no registers for so many. Small code does without.
+inline constexpr int kRunPixels = HWY_TARGET == HWY_AVX3 && !kSmallCode ? kMostRunPixels : 0;
 /// Pixels that one address reaches, by itself and with one or two steps.
 inline constexpr int kReach = 3;
 
@@ -111,7 +112,7 @@ inline void run_pair([[maybe_unused]] const RunPair& runs, [[maybe_unused]] cons
     using Tiles = std::array<RunTile, static_cast<std::size_t>(kRunPixels)>;
     static constexpr auto kEach = std::make_index_sequence<static_cast<std::size_t>(kRunPixels)>();
     static constexpr Tiles kOne = run_tiles<1, false>(kEach), kTwo = run_tiles<2, false>(kEach);
-    static constexpr Tiles kOneFetching = run_tiles<1, !kSmallCode>(kEach), kTwoFetching = run_tiles<2, !kSmallCode>(kEach);
+    static constexpr Tiles kOneFetching = run_tiles<1, true>(kEach), kTwoFetching = run_tiles<2, true>(kEach);
     const Tiles& tiles = job.next_panels == nullptr ? (runs.count == 1 ? kOne : kTwo) : runs.count == 1 ? kOneFetching : kTwoFetching;
     tiles[static_cast<std::size_t>(runs.pixels - 1)](runs, job);
   }
