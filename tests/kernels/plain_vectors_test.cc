@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/kernels/plain/pool_lines.h"
+#include "src/kernels/plain/result_rows.h"
 #include "src/kernels/plain/vectors.h"
 
 using namespace sluice;
@@ -100,6 +101,21 @@ TEST_CASE("rows are folded as each alone") {
         CHECK((sums[r] == sum || (sum != sum && sums[r] != sums[r])));
       }
     }
+  });
+}
+
+TEST_CASE("products of rows of a few values are those of each row alone") {
+  for_isas([](const VectorTable& table) {
+    for (std::int64_t n = 1; n <= kFewValues; ++n)
+      for (const std::int64_t rows : {1, 2, 3, 7, 8, 9, 33}) {
+        const auto x = values_of(rows * n, 6, n % 2 == 0);
+        std::vector<double> products(static_cast<std::size_t>(rows), 1.0);
+        multiply_few(x.data(), rows, n, products.data());
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const double alone = table.product(x.data() + r * n, n), product = products[static_cast<std::size_t>(r)];
+          CHECK((product == alone || (product != product && alone != alone)));
+        }
+      }
   });
 }
 

@@ -88,6 +88,22 @@ TEST_CASE("grouped convolutions with wide groups, several images") {
   }
 }
 
+TEST_CASE("groups of sixteen inputs and outputs, whose tiles are pairs of runs") {
+  for (std::int64_t size = 1; size <= 10; ++size)
+    for (std::int64_t stride : {1, 2}) {
+      Problem p = convolution(size, 11 - size, 48, 48, 3, stride, 1, 3);
+      p.images = 1 + size % 3;
+      p.bias = size % 2 == 0;
+      p.residual = size % 3 == 0;
+      if (size > 5) p.activation = {size % 2 == 0 ? model::Function::kRelu : model::Function::kSilu};
+      sweep_direct(p);
+    }
+  for (std::int64_t columns : {14, 15, 16, 17, 20, 25, 33}) sweep_direct(convolution(3, columns, 32, 32, 3, 1, 1, 2));
+  for (std::int64_t kernel : {2, 5}) sweep_direct(convolution(9, 13, 32, 32, kernel, 1, kernel / 2 + 1, 2));
+  sweep_direct(convolution(9, 13, 32, 32, 3, 1, 2, 2, 2));
+  sweep_direct(convolution(5, 400, 32, 32, 3, 2, 1, 2));  // several strips
+}
+
 TEST_CASE("strips that split rows and columns of a large image") {
   sweep_direct(convolution(3, 200, 64, 16, 3, 1, 1));
   sweep_direct(convolution(2, 40, 300, 16, 3, 1, 1));

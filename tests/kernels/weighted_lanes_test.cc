@@ -18,6 +18,20 @@ TEST_CASE("depthwise convolutions of every small channel count") {
   for (std::int64_t c : {2, 3, 8, 15, 16, 17, 31, 32, 33, 64}) sweep_depthwise(convolution(7, 9, c, c, 3, 1, 1, c));
 }
 
+TEST_CASE("depthwise convolutions of fewer channels than a panel has lanes, whose values are lanes") {
+  for (std::int64_t channels = 1; channels <= 15; ++channels)
+    for (std::int64_t columns : {1, 3, 8, 10, 31, 50}) {
+      Problem p = convolution(4, columns, channels, channels, 3, 1, 1, channels);
+      p.images = 1 + channels % 2;
+      p.bias = channels % 3 != 0;
+      p.residual = channels % 4 == 1;
+      if (columns > 8) p.activation = {channels % 2 == 0 ? model::Function::kRelu : model::Function::kSilu};
+      sweep_depthwise(p);
+    }
+  for (std::int64_t kernel : {1, 2, 4, 5, 9, 31}) sweep_depthwise(convolution(9, 40, 3, 3, kernel, 1, kernel / 2, 3));
+  sweep_depthwise(convolution(17, 60, 4, 4, 5, 1, 6, 4, 3));
+}
+
 TEST_CASE("kernels, strides, dilations and paddings of depthwise convolutions") {
   for (std::int64_t kernel : {1, 2, 3, 5, 7})
     for (std::int64_t stride : {1, 2, 3})

@@ -141,6 +141,10 @@ void fold_terms(Term term, const PlainTensor& x, const Extents& strides, double*
 /// The same of products.
 void fold_product(const PlainTensor& x, const Extents& strides, double* products) noexcept {
   const VectorTable& vectors = vector_table(active_isa());
+  if (const ResultRows rows = result_rows(x.shape, strides); rows.rows > 0 && rows.count <= kFewValues)
+    return for_rows(rows, [&](std::int64_t first, std::int64_t count) {
+      multiply_few(x.as<const float>() + first * rows.count, count, rows.count, products + first);
+    });
   walk_lines(x.shape, std::array<Extents, 1>{strides}, [&](std::int64_t i, std::int64_t count, const auto& at, const auto& steps) {
     const float* const from = x.as<const float>() + i;
     double* const to = products + at[0];

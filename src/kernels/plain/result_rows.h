@@ -60,4 +60,23 @@ void keep_few_extremes(const float* from, std::int64_t rows, std::int64_t count,
   }
 }
 
+/// Multiplies the products by rows of kCount values each, no more than eight, in the order of `VectorTable::product`.
+template <std::int64_t kCount>
+void multiply_few(const float* from, std::int64_t rows, double* products) noexcept {
+  static_assert(kCount <= kFewValues);
+  for (std::int64_t r = 0; r < rows; ++r, from += kCount) {
+    std::array<double, static_cast<std::size_t>(kCount)> values;
+    std::copy_n(from, kCount, values.begin());
+    for (std::size_t half = kFewValues / 2; half >= 1; half /= 2)
+      for (std::size_t i = 0; i < half && i + half < values.size(); ++i) values[i] *= values[i + half];
+    products[r] *= values[0];
+  }
+}
+inline void multiply_few(const float* from, std::int64_t rows, std::int64_t count, double* products) noexcept {
+  using Multiply = void (*)(const float*, std::int64_t, double*) noexcept;
+  static constexpr Multiply kOfCount[] = {multiply_few<1>, multiply_few<2>, multiply_few<3>, multiply_few<4>,
+                                          multiply_few<5>, multiply_few<6>, multiply_few<7>, multiply_few<8>};
+  kOfCount[count - 1](from, rows, products);
+}
+
 }  // namespace sluice::kernels::plain

@@ -3,6 +3,11 @@
 //     | left border | interior: all taps of a kernel row lie inside the image; tiles of several pixels | right border |
 //
 // A border pixel is a tile of its own with the taps that lie inside.
+//
+// Of fewer than 16 channels whose pixels lie behind each other, a row's values are lanes one after the other, as if the row were one pixel.
+// Vectors `channels` apart begin with the same channel: their weights are the same.
+//
+//     three channels:  abca bcab cabc | abca ...    (vectors of four)
 #include "src/kernels/weighted/blocks.h"
 #include "src/kernels/weighted/inside.h"
 #include "src/kernels/weighted/lanes.h"
@@ -32,12 +37,79 @@ std::int64_t row_parts_of(std::int64_t rows, std::int64_t threads) noexcept {
   return threads * std::clamp<std::int64_t>(rows / (kLeastRows * threads), 1, 4);
 }
 
+/// Weights and biases of the vectors that begin with one channel after the other, where values are lanes.
+struct FewChannels {
+  static constexpr std::int64_t kMostFloats = 16 * 1024;  // they stay in the first two caches
+
+  static bool fit(const ConvolutionParameters& conv) noexcept {
+    const std::int64_t channels = conv.out_channels;
+    return channels < kPanelLanes && conv.window.stride_w == 1 && (conv.window.taps() + 1) * channels * kPanelLanes <= kMostFloats;
+  }
+  static std::uint64_t bytes(const ConvolutionParameters& conv) noexcept {
+    return fit(conv) ? static_cast<std::uint64_t>((conv.window.taps() + 1) * conv.out_channels * kPanelLanes) * sizeof(float) : 0;
+  }
+
+  FewChannels(const KernelCall& call, std::byte* memory) noexcept
+      : conv_(call.parameters<ConvolutionParameters>()), floats_(reinterpret_cast<float*>(memory)) {
+    const auto lie_behind_each_other = [&](const RowView& view) {
+      return view.pixel_pitch == conv_.out_channels * static_cast<std::int64_t>(sizeof(float));
+    };
+    usable_ = fit(conv_) && call.channels.size() == conv_.out_channels && lie_behind_each_other(call.inputs[0].view) &&
+              lie_behind_each_other(call.inputs.back().view) && lie_behind_each_other(call.outputs[0].view);
+    if (!usable_) return;
+    const TileJob job = make_job(call, {.panels = 1, .last_lanes = static_cast<int>(conv_.out_channels)});
+    float* to = floats_;
+    for (std::int64_t first = 0; first < conv_.out_channels; ++first) {
+      for (std::int64_t tap = 0; tap < taps(); ++tap) to = put(job.panels + tap * kPanelLanes, first, to);
+      if (job.bias != nullptr) put(job.bias, first, to);
+      to += kPanelLanes;
+    }
+  }
+
+  bool usable() const noexcept { return usable_; }
+
+  /// All values of `run`, whose job is that of the panel.
+  void run(const TileTable& tiles, TileJob job, const PixelRun& pixels, std::int64_t first_tap) const noexcept {
+    const std::int64_t channels = conv_.out_channels, values = pixels.count * channels, whole = values / kPanelLanes;
+    job.last_lanes = kPanelLanes;
+    PixelRun run = pixels;
+    run.a_pixel = run.out_pixel = run.residual_pixel = channels * kPanelLanes;
+    const auto run_from = [&](std::int64_t vector, std::int64_t count) {
+      const std::int64_t value = vector * kPanelLanes;
+      const float* const weights = floats_ + value % channels * (taps() + 1) * kPanelLanes;
+      job.panels = weights + first_tap * kPanelLanes;
+      if (job.bias != nullptr) job.bias = weights + taps() * kPanelLanes;
+      run.count = count;
+      run.a = pixels.a + value;
+      run.out = pixels.out + value;
+      if (job.has_residual) run.residual = pixels.residual + value;
+      tiles.lane_run(run, job);
+    };
+    for (std::int64_t vector = 0; vector < std::min(channels, whole); ++vector) run_from(vector, ceil_div(whole - vector, channels));
+    if (values % kPanelLanes == 0) return;
+    job.last_lanes = static_cast<int>(values % kPanelLanes);
+    run_from(whole, 1);
+  }
+
+ private:
+  std::int64_t taps() const noexcept { return conv_.window.taps(); }
+  float* put(const float* of_channel, std::int64_t first, float* to) const noexcept {
+    for (std::int64_t lane = 0; lane < kPanelLanes; ++lane) *to++ = of_channel[(first + lane) % conv_.out_channels];
+    return to;
+  }
+
+  const ConvolutionParameters& conv_;
+  float* const floats_;
+  bool usable_ = false;
+};
+
 /// What is the same for all rows of a step.
 class RowRunner {
  public:
-  RowRunner(const KernelCall& call, const TileTable& tiles) noexcept
+  RowRunner(const KernelCall& call, const TileTable& tiles, const FewChannels& few) noexcept
       : call_(call),
         tiles_(tiles),
+        few_(few),
         w_(call.parameters<ConvolutionParameters>().window),
         inner_(interior_columns(w_)),
         pixel_floats_(call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))),
@@ -64,7 +136,11 @@ class RowRunner {
     job.panel_count -= slid;
     channel += slid * kPanelLanes;
     for (std::int64_t x = 0; x < inner_.begin; ++x) run_border(job, in, row, channel, x);
-    if (!inner_.empty()) tiles_.lane_run(run_of(job, in, row, channel, inner_, 0), job);
+    if (!inner_.empty() && few_.usable()) {
+      few_.run(tiles_, job, run_of(job, in, row, channel, inner_, 0), in.taps.begin * w_.kernel_w);
+    } else if (!inner_.empty()) {
+      tiles_.lane_run(run_of(job, in, row, channel, inner_, 0), job);
+    }
     for (std::int64_t x = inner_.end; x < w_.out_w; ++x) run_border(job, in, row, channel, x);
   }
 
@@ -108,6 +184,7 @@ class RowRunner {
 
   const KernelCall& call_;
   const TileTable& tiles_;
+  const FewChannels& few_;
   const Window& w_;
   Interval<std::int64_t> inner_;
   std::int64_t pixel_floats_;
@@ -117,15 +194,16 @@ class RowRunner {
 }  // namespace
 
 Bytes depthwise_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
-  return Bytes(table_bytes(conv.window) * static_cast<std::uint64_t>(extent.threads));
+  return Bytes(table_bytes(conv.window) * static_cast<std::uint64_t>(extent.threads) + FewChannels::bytes(conv));
 }
 
 void run_depthwise(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
-  const RowRunner runner(call, tiles);
   const RowView& in = call.inputs[0].view;
   // Rows that are too few for all threads are shared by panels.
   const std::int64_t threads = thread_count(call);
+  const FewChannels few(call, call.workspace + table_bytes(conv.window) * static_cast<std::uint64_t>(threads));
+  const RowRunner runner(call, tiles, few);
   const std::int64_t row_parts = row_parts_of(call.rows.size(), threads);
   Blocks blocks(conv.weighted.panels, call.channels, conv.out_channels, 1, INT64_MAX / 2, 1);
   blocks.set_count(std::max(ceil_div(blocks.panels(), kMostPanels), row_parts % threads == 0 ? 1 : threads));

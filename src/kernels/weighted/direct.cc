@@ -50,7 +50,7 @@ bool meets_much_padding(const Window& w) noexcept {
 
 bool reads_windows_in_place(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   const Window& w = conv.window;
-  if (is_narrow(conv.weighted.panels.layout)) return false;
+  if (is_narrow(conv.weighted.panels.layout) || has_groups_of_panels(conv)) return false;
   if (w.taps() > kMostTapsInPlace || (!mostly_whole_windows(w) && !meets_much_padding(w))) return false;
   const std::int64_t rows = std::min(w.in_h, (extent.rows.size() - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1);
   return rows * w.in_w * conv.in_channels * static_cast<std::int64_t>(sizeof(float)) <= kInPlaceBytes;
@@ -108,6 +108,7 @@ Bytes direct_workspace(const ConvolutionParameters& conv, const StepExtent& exte
 void run_direct(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
   if (kHasPixels && has_few_outputs(conv)) return run_grouped_pixels(call, tiles);
+  if (tiles.pair != nullptr && has_groups_of_panels(conv)) return run_group_runs(call, tiles);
   const bool in_place = reads_windows_in_place(conv, {call.rows, call.channels, thread_count(call)});
   in_place ? run_in_place(call, tiles) : run_in_strips(call, tiles);
 }

@@ -19,6 +19,11 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept;
 inline constexpr std::int64_t kMostTapsInPlace = 64;
 void run_in_place(const KernelCall& call, const TileTable& tiles) noexcept;
 
+/// Groups of 16 inputs and outputs, undilated, of f32: `run_direct` takes a third way for them, over the same strips, where there are
+/// tiles for pairs of runs.
+bool has_groups_of_panels(const ConvolutionParameters& conv) noexcept;
+void run_group_runs(const KernelCall& call, const TileTable& tiles) noexcept;
+
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept;
 

@@ -17,6 +17,7 @@
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/pixel_tile-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
+#include "src/kernels/weighted/run_tile-inl.h"
 #include "src/kernels/weighted/slide_tile-inl.h"
 #include "src/kernels/weighted/spread_tile-inl.h"
 #include "src/kernels/weighted/tile_rows-inl.h"
@@ -141,12 +142,6 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
   end(acc, rows, job, p);
 }
 
-/// A panel's part of what a tile fetches, at once: of short sums that is few lines.
-HWY_INLINE void fetch_part(const TileJob& job, const float* part) {
-  const std::int64_t lines = ceil_div(job.segments * job.depth, std::int64_t{kTilesOfPrefetch});
-  for (std::int64_t k = 0; k < lines; ++k) __builtin_prefetch(part + k * 16, 0, 2);
-}
-
 /// How many panels, from the first on, end as `short_tile` does it: all lanes are outputs, with a bias and bounds.
 int plain_panels(const TileJob& job) {
   if (!is_bounds(job.activation.function) || job.bias == nullptr) return 0;
@@ -166,6 +161,7 @@ HWY_NOINLINE void short_tile(const TileRows& rows, const TileJob& job, int panel
   const std::int64_t end = panels * std::int64_t{16};
   for (std::int64_t lane = 0; lane < end; lane += 16, panel += job.panel_floats) {
     if (next != nullptr) fetch_part(job, next + lane / 16 * job.panel_floats);
+    if (job.outputs_are_far) prefetch_lines<kRows, 1>(rows.out, lane);
     V acc[kRows][kPanelVectors];
     clear(acc);
     const std::int64_t segments = kSegments > 0 ? kSegments : job.segments;
@@ -198,6 +194,7 @@ template <int kRows>
 HWY_NOINLINE void short_tile_of_any_end(const TileRows& rows, const TileJob& job, int first, const float* next) {
   for (std::int64_t p = first; p < job.panel_count; ++p) {
     if (next != nullptr) fetch_part(job, next + p * job.panel_floats);
+    if (job.outputs_are_far) prefetch_lines<kRows, 1>(rows.out, p * 16);
     V acc[kRows][kPanelVectors];
     clear(acc);
     const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
@@ -475,6 +472,7 @@ const TileTable& table() noexcept {
                                 .column_run = run_columns,
                                 .column_outputs = turned::kMostOutputs,
                                 .column_rows = kVectorLanes,
+                                .pair = kRunPixels > 0 ? run_pair : nullptr,
                                 .lanes = run_lanes,
                                 .lane_run = run_lane_run,
                                 .spread = kHasGroups ? run_spread : nullptr,

@@ -83,6 +83,21 @@ struct PixelRun {
   std::int64_t end_input = 0;
 };
 
+/// Pixels of a run of `pair`, at most.
+inline constexpr int kMostRunPixels = 8;
+
+/// One run of pixels or two, as long as each other; those of a run lie evenly. As in PixelRun.
+struct RunPair {
+  int count = 0;
+  int pixels = 0;  // of a run
+  const float* a[2] = {};
+  std::int64_t a_pixel = 0;
+  float* out[2] = {};
+  std::int64_t out_pixel = 0;
+  const float* residual[2] = {};
+  std::int64_t residual_pixel = 0;
+};
+
 /// Pixels that are summed at once where they are the lanes: chains enough of one output to hide the latency of an FMA.
 inline constexpr std::int64_t kMostPixels = 128;
 
@@ -132,6 +147,8 @@ struct TileTable {
   void (*column_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   int column_outputs = 0;  // 0: there is none
   int column_rows = 0;     // pixels of a vector: a run of fewer is run by `panels`
+  // As `panels`, for a job of one panel; job.next_panels is fetched whole. Null: there is none.
+  void (*pair)(const RunPair& runs, const TileJob& job) noexcept = nullptr;
   void (*lanes)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   void (*lane_run)(const PixelRun& run, const TileJob& job) noexcept = nullptr;
   // One panel whose lanes read inputs of the pixel itself: product k of lane l reads a[sources[l] + k], sources ascending, those of lanes

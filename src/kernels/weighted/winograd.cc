@@ -108,12 +108,18 @@ class Worker {
       const float* pixels[kPoints];
       for (std::int64_t i = 0; i < kInTile; ++i) {
         const std::int64_t y = square.y - w.pad_top + i, first = square.x - w.pad_left;
-        const std::byte* const row = y >= 0 && y < w.in_h ? in.row(square.image * w.in_h + y) : nullptr;
-        for (std::int64_t j = 0; j < kInTile; ++j) {
-          const std::int64_t x = first + j;
-          const bool inside = row != nullptr && x >= 0 && x < w.in_w;
-          pixels[i * kInTile + j] = inside ? reinterpret_cast<const float*>(row + x * in.pixel_pitch) + group * cut_.depth : zeros;
+        const float** const of_row = pixels + i * kInTile;
+        if (y < 0 || y >= w.in_h) {
+          std::fill_n(of_row, kInTile, zeros);
+          continue;
         }
+        const std::byte* const row = in.row(square.image * w.in_h + y) + group * cut_.depth * static_cast<std::int64_t>(sizeof(float));
+        if (first >= 0 && first + kInTile <= w.in_w) {
+          for (std::int64_t j = 0; j < kInTile; ++j) of_row[j] = reinterpret_cast<const float*>(row + (first + j) * in.pixel_pitch);
+          continue;
+        }
+        for (std::int64_t j = 0, x = first; j < kInTile; ++j, ++x)
+          of_row[j] = x >= 0 && x < w.in_w ? reinterpret_cast<const float*>(row + x * in.pixel_pitch) : zeros;
       }
       loops_.input(pixels, cut_.depth, to, cut_.memory.v_point);
     }
@@ -182,13 +188,13 @@ class Worker {
     job.activation = epilogue.activation;
     const bool far = is_far(call_.outputs[0].view);
     const float* from = m();
-    TileRows rows = pixels_of(cut_.squares[squares.begin], channel);
+    TileRows rows[2];  // of a square, and of the one that follows
+    set_rows(cut_.squares[squares.begin], channel, rows[squares.begin % 2]);
     for (std::int64_t s = squares.begin; s < squares.end; ++s, from += kSquareFloats) {
-      TileRows next = rows;
-      if (s + 1 < squares.end) next = pixels_of(cut_.squares[s + 1], channel);
-      if (far) fetch_outputs(next, job.panel_count);
-      loops_.output(from, cut_.memory.m_point, rows, job);
-      rows = next;
+      TileRows& next = rows[(s + 1) % 2];
+      if (s + 1 < squares.end) set_rows(cut_.squares[s + 1], channel, next);
+      if (far && s + 1 < squares.end) fetch_outputs(next, job.panel_count);
+      loops_.output(from, cut_.memory.m_point, rows[s % 2], job);
     }
   }
 
@@ -198,12 +204,10 @@ class Worker {
       for (int p = 0; p < panels; ++p) __builtin_prefetch(rows.out[m] + p * kLanes, 0, 3);
   }
 
-  TileRows pixels_of(const Square& square, std::int64_t channel) const noexcept {
-    TileRows rows;
+  void set_rows(const Square& square, std::int64_t channel, TileRows& rows) const noexcept {
     rows.count = kOutTile * kOutTile;
     set_pixels(call_.outputs[0].view, square, channel, rows.out);
     if (weighted_of(call_).epilogue.has_residual) set_pixels(call_.inputs.back().view, square, channel, rows.residual);
-    return rows;
   }
 
   /// The positions of a square's pixels in a view. Those outside of the step are read and written in `dump`.
@@ -211,13 +215,15 @@ class Worker {
   void set_pixels(const RowView& view, const Square& square, std::int64_t channel, Float** pixels) const noexcept {
     const Window& w = conv_of(call_).window;
     float* const dump = memory_ + cut_.memory.dump;
-    for (std::int64_t i = 0; i < kOutTile; ++i) {
+    const std::int64_t columns = std::min(kOutTile, w.out_w - square.x);
+    for (std::int64_t i = 0; i < kOutTile; ++i, pixels += kOutTile) {
       const std::int64_t y = square.y + i, row = square.image * w.out_h + y;
-      std::byte* const first = y < w.out_h && call_.rows.contains(row) ? view.row(row) + square.x * view.pixel_pitch : nullptr;
-      for (std::int64_t j = 0; j < kOutTile; ++j) {
-        const bool inside = first != nullptr && square.x + j < w.out_w;
-        *pixels++ = inside ? reinterpret_cast<float*>(first + j * view.pixel_pitch) + channel : dump;
+      if (y >= w.out_h || !call_.rows.contains(row)) {
+        std::fill_n(pixels, kOutTile, dump);
+        continue;
       }
+      std::byte* const first = view.row(row) + square.x * view.pixel_pitch + channel * static_cast<std::int64_t>(sizeof(float));
+      for (std::int64_t j = 0; j < kOutTile; ++j) pixels[j] = j < columns ? reinterpret_cast<float*>(first + j * view.pixel_pitch) : dump;
     }
   }
 
