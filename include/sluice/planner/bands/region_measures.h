@@ -21,12 +21,6 @@ struct PartitionRule {
   std::uint64_t work = 0;      // nodes looked at; see RegionSearch
 };
 
-/// One partition of a *ladder*, a list of partitions with less and less memory.
-struct Rung {
-  std::vector<Region> regions;
-  std::uint64_t peak = 0;  // by the rule
-};
-
 namespace detail {
 
 class RegionMeasures {

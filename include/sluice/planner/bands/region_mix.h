@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/planner/bands/ladder.h"
 #include "sluice/planner/bands/region_measures.h"
 #include "sluice/planner/bands/region_pool.h"
 
@@ -45,7 +46,7 @@ class RegionMix {
     const auto no_worse = [](const auto& a, const auto& b) { return a.peak <= b.peak && a.seconds <= b.seconds; };
     if (std::any_of(found_.begin(), found_.end(), [&](const Found& found) { return no_worse(found, m); })) return;
     std::erase_if(found_, [&](const Found& found) { return no_worse(m, found); });
-    found_.push_back({regions, m.peak, m.seconds});
+    found_.push_back({kinds_.pack(regions), m.peak, m.seconds});
   }
 
   /// As low as it goes within a limit of overhead and the work that `measures` has. `wider`: with regions that are not in the pool yet.
@@ -63,18 +64,17 @@ class RegionMix {
   }
 
   /// What was found within a limit, each lower than the one before.
-  std::vector<Rung> ladder(double max_overhead) const {
+  Ladder ladder(double max_overhead) const {
     const double limit = on_.whole().seconds * (1 + max_overhead);
     std::vector<const Found*> within;
     for (const Found& found : found_)
       if (found.seconds <= limit && found.peak < on_.whole().peak) within.push_back(&found);
     std::stable_sort(within.begin(), within.end(),
                      [](const Found* a, const Found* b) { return a->peak != b->peak ? a->peak > b->peak : a->seconds > b->seconds; });
-    std::vector<Rung> ladder;
-    for (const Found* found : within) {
-      if (!ladder.empty() && ladder.back().peak == found->peak) ladder.pop_back();
-      ladder.push_back({found->regions, found->peak});
-    }
+    Ladder ladder;
+    for (std::size_t i = 0; i < within.size(); ++i)
+      if (i + 1 == within.size() || within[i + 1]->peak < within[i]->peak)  // of two alike the later one, which takes less time
+        ladder.push_back({kinds_.unpack(within[i]->regions), within[i]->peak});
     return ladder;
   }
 
@@ -84,7 +84,7 @@ class RegionMix {
   bool too_large() const noexcept { return on_.size() > on_.searching().band_join_nodes; }
 
   struct Found {
-    std::vector<Region> regions;
+    std::vector<RegionKinds::Packed> regions;
     std::uint64_t peak;
     double seconds;
   };
@@ -219,6 +219,7 @@ class RegionMix {
 
   RegionMeasures& on_;
   RegionPool pool_;
+  RegionKinds kinds_;
   std::vector<Found> found_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> tried_;  // pattern, bytes beside it
 };
