@@ -9,6 +9,7 @@
 #include "sluice/plan/verify.h"
 #include "sluice/planner/bands/bounds.h"
 #include "sluice/planner/bands/memory_partition.h"
+#include "sluice/planner/bands/overhead.h"
 #include "sluice/planner/bands/time_partition.h"
 #include "sluice/planner/choose/choose.h"
 #include "sluice/planner/choose/residency_orders.h"
@@ -389,22 +390,50 @@ Result<FoundPlan> search_once(const model::Graph& graph, const profiler::DeviceP
   return searched;
 }
 
-Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  std::uint64_t least = ~std::uint64_t{0};
+/// What is asked for instead where nothing fits: the partition of the least activations may need a larger arena than another, and cuts may
+/// need more than none (weights of a region are held together).
+std::optional<PlanRequest> leaner_request(const PlanRequest& request) {
+  if (!has_ladder(request)) return std::nullopt;
+  PlanRequest other = request;
+  other.partition = request.partition == Partition::kLeast ? Partition::kAuto : Partition::kOff;
+  return other;
+}
+
+/// All searches of a request, until one finds a plan.
+Result<FoundPlan> search_all(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  FoundPlan found;
+  const auto lower = [&](FoundPlan next) {
+    const std::uint64_t least = std::min(found.least, next.least);
+    found = std::move(next);
+    found.least = least;
+  };
   if (may_search_on(BandSearch::kQuick, request)) {
-    SLUICE_ASSIGN_OR_RETURN(FoundPlan quick, search_once(graph, profile, request, BandSearch::kQuick));
-    if (quick.plan) return std::move(*quick.plan);
-    least = quick.least;
+    SLUICE_ASSIGN_OR_RETURN(found, search_once(graph, profile, request, BandSearch::kQuick));
+    if (found.plan) return found;
   }
   SLUICE_ASSIGN_OR_RETURN(FoundPlan thorough, search_once(graph, profile, request, BandSearch::kThorough));
-  if (thorough.plan) return std::move(*thorough.plan);
-  least = std::min(least, thorough.least);
-  for (PassingKinds& spilled : thorough.spills) {
-    SLUICE_ASSIGN_OR_RETURN(FoundPlan leaner, search_once(graph, profile, request, BandSearch::kThorough, std::move(spilled)));
-    if (leaner.plan) return std::move(*leaner.plan);
-    least = std::min(least, leaner.least);
+  std::vector<PassingKinds> spills = std::move(thorough.spills);
+  lower(std::move(thorough));
+  if (found.plan) return found;
+  if (const std::optional<PlanRequest> other = leaner_request(request)) {
+    PlanRequest whole = *other;
+    whole.may_spill = false;  // the sets are the same
+    SLUICE_ASSIGN_OR_RETURN(FoundPlan next, search_all(graph, profile, whole));
+    lower(std::move(next));
   }
-  return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
+  for (PassingKinds& spilled : spills) {
+    if (found.plan) return found;
+    SLUICE_ASSIGN_OR_RETURN(FoundPlan next, search_once(graph, profile, request, BandSearch::kThorough, std::move(spilled)));
+    lower(std::move(next));
+  }
+  return found;
+}
+
+Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  SLUICE_ASSIGN_OR_RETURN(FoundPlan found, search_all(graph, profile, request));
+  if (found.plan) return std::move(*found.plan);
+  return fail(
+      make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", found.least, request.capacity.count()));
 }
 
 /// The least capacity that the quick search finds a plan for.
@@ -436,18 +465,9 @@ Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::Device
   return or_out_of_memory(graph.name, [&]() -> Result<Bytes> {
     PlanRequest nothing = request;
     nothing.capacity = Bytes();
-    std::uint64_t least = ~std::uint64_t{0};
-    if (may_search_on(BandSearch::kQuick, nothing)) {
-      // A plan is made by the quick search where that fits: the thorough one mostly ends lower, by another way, and not always.
-      SLUICE_ASSIGN_OR_RETURN(least, least_of(graph, profile, nothing));
-    }
-    SLUICE_ASSIGN_OR_RETURN(FoundPlan thorough, search_once(graph, profile, nothing, BandSearch::kThorough));
-    least = std::min(least, thorough.least);
-    for (PassingKinds& spilled : thorough.spills) {
-      SLUICE_ASSIGN_OR_RETURN(const FoundPlan leaner, search_once(graph, profile, nothing, BandSearch::kThorough, std::move(spilled)));
-      least = std::min(least, leaner.least);
-    }
-    return Bytes(least);
+    // A plan is made by the quick search where that fits: the thorough one mostly ends lower, by another way, and not always.
+    SLUICE_ASSIGN_OR_RETURN(const FoundPlan found, search_all(graph, profile, nothing));
+    return Bytes(found.least);
   });
 }
 
@@ -456,7 +476,8 @@ Result<PartitionReport> report_partition(const model::Graph& graph, const profil
   return or_out_of_memory(graph.name, [&]() -> Result<PartitionReport> {
     std::vector<NodeId> order;
     SLUICE_ASSIGN_OR_RETURN(const Problem whole, prepare_whole(graph, profile, request, {}, order));
-    return PartitionReport{Bytes(activation_bound(graph, whole.kernels, order)), overhead_of(whole, plan)};
+    return PartitionReport{Bytes(activation_bound(graph, whole.kernels, order)),
+                           overhead_of(whole, plan, request.partition != Partition::kLeast)};
   });
 }
 

@@ -107,13 +107,9 @@ class RegionSearch {
     std::vector<Region> regions = on_.without(current_.regions, {bounds.first, bounds.end});
     const auto place = std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.first > bounds.first; });
     const auto which = static_cast<std::size_t>(place - regions.begin());
-    regions.insert(place, Region{bounds.first, bounds.end, 2, true, kHeldWhole, true});
-    std::unique_ptr<Partitioned> partitioned = on_.partition(regions);
-    if (!partitioned->valid() && partitioned->works_in_place(which)) {  // a window would read what is overwritten
-      regions[which].in_place = false;
-      partitioned = on_.partition(regions);
-    }
-    if (!partitioned->valid()) return false;
+    regions.insert(place, Region{bounds.first, bounds.end, 2, true, kHeldWhole});
+    const std::unique_ptr<Partitioned> partitioned = on_.partition_in_place(std::move(regions), which);
+    if (!partitioned) return false;
     struct Kind {
       std::uint64_t above;
       bool open = true;

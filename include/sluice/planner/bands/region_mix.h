@@ -35,7 +35,7 @@ class RegionMix {
     if (too_large() || pool_.has(region)) return;
     const std::uint64_t need = most_of(m, region), beside = on_.beside(region.first, region.end);
     const std::size_t length = region.end - region.first;
-    const std::size_t kind = pool_.add_kind({region, on_.extra_seconds(partitioned, which), on_.settled(region), 0});
+    const std::size_t kind = pool_.add_kind({region, on_.extra_seconds(partitioned, which), on_.settled(region), on_.saved(region)});
     for (std::size_t first = 0; first + length <= on_.size(); ++first)
       if (on_.alike(region.first, first, length))
         pool_.add_piece({kind, first, need - std::min(need, beside) + on_.beside(first, first + length)});
@@ -54,6 +54,7 @@ class RegionMix {
     if (too_large()) return;
     const double extra = on_.whole().seconds * max_overhead;
     for (int round = 0; round < kMostRounds && !on_.worked_enough(); ++round) {
+      on_.work(pool_.looked_at() / kPiecesToNode);
       const std::uint64_t peak = lowest(extra);
       if (const std::optional<std::uint64_t> most = pool_.least(extra, peak)) {
         try_way(pool_.cheapest(*most));
@@ -194,10 +195,8 @@ class RegionMix {
 
   /// False where it cannot run in bands.
   bool measure_alone(std::size_t first, std::size_t end) {
-    std::unique_ptr<Partitioned> alone = on_.partition({Region{first, end, 2, true, RegionMeasures::kHeldWhole, true}});
-    if (!alone->valid() && alone->works_in_place(0))
-      alone = on_.partition({Region{first, end, 2, true, RegionMeasures::kHeldWhole, false}});
-    if (!alone->valid()) return false;
+    const std::unique_ptr<Partitioned> alone = on_.partition_in_place({Region{first, end, 2, true, RegionMeasures::kHeldWhole}}, 0);
+    if (!alone) return false;
     bool any = false;
     for (const std::int64_t bands : RegionMeasures::kBands) {
       if (bands > alone->most_rows(0)) break;
@@ -213,8 +212,9 @@ class RegionMix {
     return true;
   }
 
-  static constexpr std::uint64_t kStepsToNode = 4;  // that take as long as a node to look at
-  static constexpr double kDear = 0.1;              // what others may save
+  static constexpr std::uint64_t kStepsToNode = 4;    // that take as long as a node to look at
+  static constexpr std::uint64_t kPiecesToNode = 64;  // of the pool
+  static constexpr double kDear = 0.1;                // what others may save
   static constexpr std::uint64_t kNever = std::uint64_t{1} << 62;
 
   RegionMeasures& on_;
