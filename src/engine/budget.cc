@@ -46,11 +46,14 @@ constexpr std::uint64_t kFewKinds = 8;
 // The peak of the process of a model of a few MiB, most of it planning: 4.6 MiB.
 constexpr Bytes kLeastProcess = 5_MiB + 256_KiB;
 constexpr Bytes kLeastStaticProcess = 4_MiB;
-// Looking for bands holds more of long graphs: chains of 500 and 1,000 convolutions of a few KiB had peaks of 7.5 and 14.4 MiB, and of 8.7
-// and 16.3 for the least activations.
-constexpr std::uint64_t kNodesOfLeastProcess = 250;
-constexpr Bytes kSearchOfNode = 13_KiB;
-constexpr Bytes kLeastSearchOfNode = 17_KiB;
+// Planning holds more of long graphs: 2.55 KiB a node without bands, 3.1 with them, above 2.1 MiB (chains of 1,000 and 3,000 small
+// convolutions); what steps of bands take beyond that is no more than their tables and the arena, which count. For the least activations
+// regions that were measured stay in a pool, 2.6 KiB a node, as long as there is one (SearchParameters::band_join_nodes).
+constexpr std::uint64_t kNodesOfLeastProcess = 750;
+constexpr Bytes kPlanningOfNode = 2816_B;
+constexpr Bytes kSearchOfNode = 3584_B;
+constexpr std::uint64_t kPooledNodesOfLeastProcess = 400;
+constexpr Bytes kPoolOfNode = 4_KiB;
 // OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
@@ -269,13 +272,16 @@ Bytes least_process(bool encrypted) noexcept {
 
 namespace {
 
-/// What the search for bands holds beyond the least process.
-Bytes search_bytes(const Model& model, const SessionOptions& options) noexcept {
+/// What planning holds beyond the least process.
+Bytes planning_bytes(const Model& model, const SessionOptions& options) noexcept {
+  if (options.plan != nullptr) return {};
   const std::uint64_t nodes = model.graph().nodes.size();
   const planner::Partition partition = options.tuning.partition;
-  if (options.plan != nullptr || partition == planner::Partition::kOff || nodes <= kNodesOfLeastProcess) return {};
-  const Bytes each = partition == planner::Partition::kLeast ? kLeastSearchOfNode : kSearchOfNode;
-  return Bytes((nodes - kNodesOfLeastProcess) * each.count());
+  const auto beyond = [](std::uint64_t count, std::uint64_t most) { return count - std::min(count, most); };
+  Bytes bytes = beyond(nodes, kNodesOfLeastProcess) * (partition == planner::Partition::kOff ? kPlanningOfNode : kSearchOfNode);
+  const std::uint64_t pooled = std::min<std::uint64_t>(nodes, planner::SearchParameters().band_join_nodes);
+  if (partition == planner::Partition::kLeast) bytes += beyond(pooled, kPooledNodesOfLeastProcess) * kPoolOfNode;
+  return bytes;
 }
 
 }  // namespace
@@ -283,7 +289,7 @@ Bytes search_bytes(const Model& model, const SessionOptions& options) noexcept {
 Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
   const Bytes sum = overhead + align_up(capacity, kArenaPage);
   if (options.scope == BudgetScope::kLibrary) return sum;
-  return std::max(sum, least_process(encrypted(model)) + search_bytes(model, options) + options.reserve);
+  return std::max(sum, least_process(encrypted(model)) + planning_bytes(model, options) + options.reserve);
 }
 
 Status check_floor(const Model& model, Bytes budget, Bytes arena, Bytes held, Bytes reserve) noexcept {

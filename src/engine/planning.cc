@@ -226,11 +226,13 @@ auto with_dims_of(const Model& model, const SessionOptions& options, Use&& use) 
 }  // namespace
 
 #ifdef SLUICE_NO_PLANNER
-static Result<Bytes> least_budget(const Model& model, const SessionOptions&) { return engine::no_planner(model); }
+static Result<Bytes> least_budget(const Model& model, const SessionOptions&, planner::Partition) { return engine::no_planner(model); }
 #else
-static Result<Bytes> least_budget(const Model& model, const SessionOptions& options) {
-  SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options),
-                                                                          engine::request_for(model, options, Bytes())));
+/// `partition`: the one that is looked for.
+static Result<Bytes> least_budget(const Model& model, const SessionOptions& options, planner::Partition partition) {
+  planner::PlanRequest request = engine::request_for(model, options, Bytes());
+  request.partition = partition;
+  SLUICE_ASSIGN_OR_RETURN(const Bytes capacity, planner::minimum_capacity(model.graph(), engine::profile_for(options), request));
   return engine::budget_of(model, capacity, engine::overhead_of(model, options), options);
 }
 #endif
@@ -240,10 +242,13 @@ Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& opt
   return or_out_of_memory(given.file().path(), [&] {
     return with_dims_of(given, options, [&](const Model& model) -> Result<PlannedBudget> {
       SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(model, options, engine::overhead_of(model, options)));
-      // The partition of least memory is looked for as thoroughly for a plan as for the smallest budget, which the plan then states.
-      const bool looked = options.tuning.partition == planner::Partition::kLeast && options.scratch_directory.empty();
-      if (options.plan != nullptr || looked) return planned;
-      SLUICE_ASSIGN_OR_RETURN(planned.minimum_budget, least_budget(model, options));
+      if (options.plan != nullptr) return planned;
+      // The partition of least memory is looked for as thoroughly for a plan as for the smallest budget, which the plan then states; what
+      // needs less than that partition is one of the others.
+      const planner::Partition partition = options.tuning.partition;
+      const bool looked = partition == planner::Partition::kLeast && options.scratch_directory.empty();
+      SLUICE_ASSIGN_OR_RETURN(const Bytes least, least_budget(model, options, looked ? planner::Partition::kAuto : partition));
+      planned.minimum_budget = looked ? std::min(planned.minimum_budget, least) : least;
       return planned;
     });
   });
@@ -251,8 +256,9 @@ Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& opt
 
 Result<Bytes> minimum_budget(const Model& given, const SessionOptions& options) {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
-  return or_out_of_memory(given.file().path(),
-                          [&] { return with_dims_of(given, options, [&](const Model& model) { return least_budget(model, options); }); });
+  return or_out_of_memory(given.file().path(), [&] {
+    return with_dims_of(given, options, [&](const Model& model) { return least_budget(model, options, options.tuning.partition); });
+  });
 }
 
 Result<planner::PartitionReport> report_partition(const Model& given, const SessionOptions& options, const plan::Plan& plan) {

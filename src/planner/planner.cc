@@ -1,6 +1,7 @@
 #include "sluice/planner/planner.h"
 
 #include <map>
+#include <optional>
 #include <span>
 
 #include "sluice/kernels/kernel.h"
@@ -8,6 +9,7 @@
 #include "sluice/plan/verify.h"
 #include "sluice/planner/bands/bounds.h"
 #include "sluice/planner/bands/memory_partition.h"
+#include "sluice/planner/bands/overhead.h"
 #include "sluice/planner/bands/time_partition.h"
 #include "sluice/planner/choose/choose.h"
 #include "sluice/planner/choose/residency_orders.h"
@@ -39,9 +41,9 @@ enum class BandSearch : std::uint8_t { kQuick, kThorough };
 /// Data that do not depend on capacity.
 struct Problems {
   std::vector<NodeId> order;
-  Problem whole;             // no bands
-  Problem fast;              // bands for time
-  std::vector<Rung> ladder;  // bands for memory
+  Problem whole;  // no bands
+  Problem fast;   // bands for time
+  Ladder ladder;  // bands for memory
 };
 
 /// The tensors without a buffer, with these kernels, before anything is spilled.
@@ -49,8 +51,7 @@ PassingKinds passing_of(const model::Graph& graph, const KernelChoice& kernels, 
   return request.hand_over_outputs ? handed_over(graph, kernels) : PassingKinds(graph.tensors.size(), Passing::Kind::kStays);
 }
 
-Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
-                                      BandSearch search, std::uint64_t known = ~std::uint64_t{0});
+Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
 Result<std::uint64_t> least_of(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request);
 
 /// What a body finds in the step that runs it: what it captures, and the weights for which `held` says so.
@@ -100,9 +101,8 @@ Result<BodyNeed> need_of(const model::Graph& graph, const model::Node& node, con
   for (std::uint32_t i = 0; i < node.subgraph_count; ++i) {
     const model::Body body = model::body_of(graph, node, node.first_subgraph + i);
     const plan::Outside all = outside_of(body, [](std::size_t) { return true; });
-    SLUICE_ASSIGN_OR_RETURN(
-        const plan::Plan held,
-        make_verified_plan(body.graph, profile, body_request(request, body, all, turns > 1, kUnlimitedBytes), BandSearch::kQuick));
+    SLUICE_ASSIGN_OR_RETURN(const plan::Plan held,
+                            make_verified_plan(body.graph, profile, body_request(request, body, all, turns > 1, kUnlimitedBytes)));
     need.arena = std::max(need.arena, held.arena_bytes.count());
     need.seconds = std::max(need.seconds, turns * held.prediction.compute_ms / 1e3);
     const plan::Outside small = outside_of(body, [&](std::size_t w) { return body.graph.weights[w].always_resident; });
@@ -151,9 +151,8 @@ Status add_subplans(const model::Graph& graph, const profiler::DeviceProfile& pr
       const std::uint64_t begin = align_up(workspace.offset.count(), loads ? kBlockBytes : kBufferAlignment);
       const Bytes capacity = workspace.offset + workspace.size - Bytes(begin);
       const bool again = turns_of(graph, node, *kernels[step.node.index()]) > 1;
-      SLUICE_ASSIGN_OR_RETURN(
-          plan.subplans[node.first_subgraph + i],
-          make_verified_plan(body.graph, profile, body_request(request, body, outside, again, capacity), BandSearch::kQuick));
+      SLUICE_ASSIGN_OR_RETURN(plan.subplans[node.first_subgraph + i],
+                              make_verified_plan(body.graph, profile, body_request(request, body, outside, again, capacity)));
     }
   }
   return {};
@@ -205,6 +204,11 @@ std::vector<Region> regions_of(const std::vector<Banded>& chains, const Problem&
   return regions;
 }
 
+/// Are bands for memory looked for at all?
+bool has_ladder(const PlanRequest& request) noexcept {
+  return request.policy == Policy::kSluice && request.partition != Partition::kOff && request.search.memory_bands;
+}
+
 /// Nodes that the search may look at: a fixed number, and more for each millisecond of a request's search.
 std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
   if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 400'000 + request.search_ms * 4000;
@@ -213,19 +217,18 @@ std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
 
 /// Would a thorough search look further than this one did?
 bool may_search_on(BandSearch search, const PlanRequest& request) noexcept {
-  return work_of(search, request) < work_of(BandSearch::kThorough, request);
+  return has_ladder(request) && work_of(search, request) < work_of(BandSearch::kThorough, request);
 }
 
 /// Begins with bands for time, or with none if that ends lower: the bands that exist already count in what regions may cost.
-std::vector<Rung> ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
-                            std::uint64_t work) {
+Ladder ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
+                 std::uint64_t work) {
   const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead, work};
   if (!kTrimmed && rule.lower == Lower::kActivations) return least_ladder(whole, order, request.keep_inputs, seeds, rule);
-  std::vector<Rung> bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
+  Ladder bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
   if (seeds.empty()) return bare;
-  std::vector<Rung> ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
-  const auto lowest = [](const std::vector<Rung>& rungs) { return rungs.empty() ? ~std::uint64_t{0} : rungs.back().peak; };
-  return lowest(bare) < lowest(ladder) ? bare : ladder;
+  Ladder ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
+  return bare.lowest() < ladder.lowest() ? bare : ladder;
 }
 
 Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request, BandSearch search,
@@ -233,13 +236,17 @@ Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfil
   Problems problems;
   SLUICE_ASSIGN_OR_RETURN(problems.whole, prepare_whole(graph, profile, request, std::move(passing), problems.order));
   const Problem& whole = problems.whole;
-  const BandCutter cutter(graph, whole.kernels, whole.views);
-  std::vector<Banded> chains;
-  if (request.partition != Partition::kOff && request.search.time_bands) chains = partition_for_time(whole, cutter);
-  problems.fast = with_chains(whole, cutter, chains);
+  std::vector<Region> seeds;
+  {
+    const BandCutter cutter(graph, whole.kernels, whole.views);
+    std::vector<Banded> chains;
+    if (request.partition != Partition::kOff && request.search.time_bands) chains = partition_for_time(whole, cutter);
+    problems.fast = with_chains(whole, cutter, chains);
+    seeds = regions_of(chains, whole, problems.order);
+  }
   if (request.repeat && request.search.other_orders) problems.fast.residency = residency_orders(problems.fast);
-  if (request.policy != Policy::kSluice || request.partition == Partition::kOff || !request.search.memory_bands) return problems;
-  problems.ladder = ladder_of(whole, problems.order, regions_of(chains, whole, problems.order), request, work_of(search, request));
+  if (!has_ladder(request)) return problems;
+  problems.ladder = ladder_of(whole, problems.order, std::move(seeds), request, work_of(search, request));
   return problems;
 }
 
@@ -267,11 +274,11 @@ struct Contenders {
   std::uint64_t least_lean = ~std::uint64_t{0};  // the least that a partition needs
 
   Contenders(const Problems& problems, const PlanRequest& request) : fast(problems.fast, request) {
-    const std::vector<Rung>& ladder = problems.ladder;
+    const Ladder& ladder = problems.ladder;
     if (!ladder.empty()) last = least_of_last(problems, request);
     if (fast.fits() || request.partition == Partition::kLeast) return;
     for (std::size_t r = 0; r + 1 < ladder.size() && !first; ++r) {
-      if (ladder[r].peak > request.capacity.count()) continue;
+      if (ladder.peak(r) > request.capacity.count()) continue;
       first = lean_of(problems, ladder[r], request);
       if (!first->planning.fits()) first.reset();
     }
@@ -280,7 +287,7 @@ struct Contenders {
   /// The last rung, or if that does not fit, of some others the one that needs least: what the search compares are estimates, and for the
   /// least activations those of an arena are others.
   std::unique_ptr<Lean> least_of_last(const Problems& problems, const PlanRequest& request) {
-    const std::vector<Rung>& ladder = problems.ladder;
+    const Ladder& ladder = problems.ladder;
     const bool wants_least = request.partition == Partition::kLeast;
     std::unique_ptr<Lean> chosen = lean_of(problems, ladder.back(), request);
     const bool fits = chosen->planning.fits();
@@ -359,27 +366,82 @@ std::vector<PassingKinds> spills_of(const Problems& problems, const PlanRequest&
   return spill_sets(*whole.graph, whole.kernels, problems.order, passing_of(*whole.graph, whole.kernels, request));
 }
 
-/// `known`: the least capacity that a search before this one found a plan for.
-Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
-                                      BandSearch search, std::uint64_t known) {
-  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, search));
-  Contenders contenders(problems, request);
-  std::uint64_t least = std::min(known, contenders.least());
-  if (request.capacity.count() >= contenders.least()) return choose_and_verify(graph, profile, contenders, request);
-  if (may_search_on(search, request)) return make_verified_plan(graph, profile, request, BandSearch::kThorough, least);
-  for (PassingKinds& spilled : spills_of(problems, request)) {
-    SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, request, search, std::move(spilled)));
-    Contenders spilling(leaner, request);
-    if (request.capacity.count() >= spilling.least()) return choose_and_verify(graph, profile, spilling, request);
-    least = std::min(least, spilling.least());
+/// What one search comes to. The search's own data are gone by then: searches do not add up in memory.
+struct FoundPlan {
+  std::optional<plan::Plan> plan;  // nothing: none of this capacity
+  std::uint64_t least = ~std::uint64_t{0};
+  std::vector<PassingKinds> spills;  // that may be tried in place of `passing`
+};
+
+Result<FoundPlan> search_once(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request,
+                              BandSearch search, PassingKinds passing = {}) {
+  const bool spilled = !passing.empty();
+  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, search, std::move(passing)));
+  FoundPlan searched;
+  {
+    Contenders contenders(problems, request);
+    searched.least = contenders.least();
+    if (request.capacity.count() >= searched.least) {
+      SLUICE_ASSIGN_OR_RETURN(searched.plan, choose_and_verify(graph, profile, contenders, request));
+      return searched;
+    }
   }
-  return fail(make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", least, request.capacity.count()));
+  if (!spilled && search == BandSearch::kThorough) searched.spills = spills_of(problems, request);
+  return searched;
+}
+
+/// What is asked for instead where nothing fits: the partition of the least activations may need a larger arena than another, and cuts may
+/// need more than none (weights of a region are held together).
+std::optional<PlanRequest> leaner_request(const PlanRequest& request) {
+  if (!has_ladder(request)) return std::nullopt;
+  PlanRequest other = request;
+  other.partition = request.partition == Partition::kLeast ? Partition::kAuto : Partition::kOff;
+  return other;
+}
+
+/// All searches of a request, until one finds a plan.
+Result<FoundPlan> search_all(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  FoundPlan found;
+  const auto lower = [&](FoundPlan next) {
+    const std::uint64_t least = std::min(found.least, next.least);
+    found = std::move(next);
+    found.least = least;
+  };
+  if (may_search_on(BandSearch::kQuick, request)) {
+    SLUICE_ASSIGN_OR_RETURN(found, search_once(graph, profile, request, BandSearch::kQuick));
+    if (found.plan) return found;
+  }
+  SLUICE_ASSIGN_OR_RETURN(FoundPlan thorough, search_once(graph, profile, request, BandSearch::kThorough));
+  std::vector<PassingKinds> spills = std::move(thorough.spills);
+  lower(std::move(thorough));
+  if (found.plan) return found;
+  if (const std::optional<PlanRequest> other = leaner_request(request)) {
+    PlanRequest whole = *other;
+    whole.may_spill = false;  // the sets are the same
+    SLUICE_ASSIGN_OR_RETURN(FoundPlan next, search_all(graph, profile, whole));
+    lower(std::move(next));
+  }
+  for (PassingKinds& spilled : spills) {
+    if (found.plan) return found;
+    SLUICE_ASSIGN_OR_RETURN(FoundPlan next, search_once(graph, profile, request, BandSearch::kThorough, std::move(spilled)));
+    lower(std::move(next));
+  }
+  return found;
+}
+
+Result<plan::Plan> make_verified_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
+  SLUICE_ASSIGN_OR_RETURN(FoundPlan found, search_all(graph, profile, request));
+  if (found.plan) return std::move(*found.plan);
+  return fail(
+      make_error(ErrorCode::kBudgetTooSmall, graph.name, "no plan of this policy fits the arena", found.least, request.capacity.count()));
 }
 
 /// The least capacity that the quick search finds a plan for.
 Result<std::uint64_t> least_of(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, request, BandSearch::kQuick));
-  return Contenders(problems, request).least();
+  PlanRequest nothing = request;
+  nothing.capacity = Bytes();
+  SLUICE_ASSIGN_OR_RETURN(const FoundPlan quick, search_once(graph, profile, nothing, BandSearch::kQuick));
+  return quick.least;
 }
 
 }  // namespace
@@ -396,25 +458,16 @@ std::string_view name_of(Partition partition) noexcept {
 }
 
 Result<plan::Plan> make_plan(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
-  return or_out_of_memory(graph.name, [&] { return make_verified_plan(graph, profile, request, BandSearch::kQuick); });
+  return or_out_of_memory(graph.name, [&] { return make_verified_plan(graph, profile, request); });
 }
 
 Result<Bytes> minimum_capacity(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request) {
   return or_out_of_memory(graph.name, [&]() -> Result<Bytes> {
     PlanRequest nothing = request;
     nothing.capacity = Bytes();
-    std::uint64_t least = ~std::uint64_t{0};
-    if (may_search_on(BandSearch::kQuick, nothing)) {
-      // A plan is made by the quick search where that fits: the thorough one mostly ends lower, by another way, and not always.
-      SLUICE_ASSIGN_OR_RETURN(least, least_of(graph, profile, nothing));
-    }
-    SLUICE_ASSIGN_OR_RETURN(const Problems problems, prepare(graph, profile, nothing, BandSearch::kThorough));
-    least = std::min(least, Contenders(problems, nothing).least());
-    for (PassingKinds& spilled : spills_of(problems, nothing)) {
-      SLUICE_ASSIGN_OR_RETURN(const Problems leaner, prepare(graph, profile, nothing, BandSearch::kThorough, std::move(spilled)));
-      least = std::min(least, Contenders(leaner, nothing).least());
-    }
-    return Bytes(least);
+    // A plan is made by the quick search where that fits: the thorough one mostly ends lower, by another way, and not always.
+    SLUICE_ASSIGN_OR_RETURN(const FoundPlan found, search_all(graph, profile, nothing));
+    return Bytes(found.least);
   });
 }
 
@@ -423,7 +476,8 @@ Result<PartitionReport> report_partition(const model::Graph& graph, const profil
   return or_out_of_memory(graph.name, [&]() -> Result<PartitionReport> {
     std::vector<NodeId> order;
     SLUICE_ASSIGN_OR_RETURN(const Problem whole, prepare_whole(graph, profile, request, {}, order));
-    return PartitionReport{Bytes(activation_bound(graph, whole.kernels, order)), overhead_of(whole, plan)};
+    return PartitionReport{Bytes(activation_bound(graph, whole.kernels, order)),
+                           overhead_of(whole, plan, request.partition != Partition::kLeast)};
   });
 }
 

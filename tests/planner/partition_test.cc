@@ -137,10 +137,11 @@ TEST_CASE("each rung of a ladder has a lower peak, and all are within the overhe
   StepCosts costs(whole);
   const double seconds = Partitioned(whole, uses, order, false, {}, costs).seconds();
   for (const Lower lower : {Lower::kArena, Lower::kActivations}) {
-    const std::vector<Rung> ladder = partition_ladder(whole, order, false, {}, {lower, 0.05, 1 << 20});
+    const Ladder ladder = partition_ladder(whole, order, false, {}, {lower, 0.05, 1 << 20});
     REQUIRE_FALSE(ladder.empty());
-    for (std::size_t r = 1; r < ladder.size(); ++r) CHECK(ladder[r].peak < ladder[r - 1].peak);
-    for (const Rung& rung : ladder) CHECK(Partitioned(whole, uses, order, false, rung.regions, costs).seconds() <= 1.05 * seconds);
+    for (std::size_t r = 1; r < ladder.size(); ++r) CHECK(ladder.peak(r) < ladder.peak(r - 1));
+    for (std::size_t r = 0; r < ladder.size(); ++r)
+      CHECK(Partitioned(whole, uses, order, false, ladder[r].regions, costs).seconds() <= 1.05 * seconds);
   }
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("queries with a norm of their own leave their input, keys and values w
   const profiler::DeviceProfile profile;
   const Problem whole = problem_of(graph, profile);
   const std::vector<NodeId> order = graph_order(graph);
-  const std::vector<Rung> ladder = partition_ladder(whole, order, false, {}, {Lower::kActivations, 0.5, 1 << 22});
+  const Ladder ladder = partition_ladder(whole, order, false, {}, {Lower::kActivations, 0.5, 1 << 22});
   REQUIRE_FALSE(ladder.empty());
   // By how many bands regions of each length go: one number, but where the first layer or the last is unlike the others.
   std::map<std::size_t, std::map<std::int64_t, int>> bands;
@@ -238,7 +239,7 @@ TEST_CASE("what placing a region's rows saves counts, and the search goes on wit
   const std::vector<NodeId> order = graph_order(graph);
   const Uses uses(graph, whole.kernels, order);
   StepCosts costs(whole, false);
-  const std::vector<Rung> ladder = partition_ladder(whole, order, false, {}, {Lower::kActivations, 0.5, 1 << 22});
+  const Ladder ladder = partition_ladder(whole, order, false, {}, {Lower::kActivations, 0.5, 1 << 22});
   REQUIRE_FALSE(ladder.empty());
   const Rung& last = ladder.back();
   const Partitioned parts(whole, uses, order, false, last.regions, costs);

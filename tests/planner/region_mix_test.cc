@@ -2,6 +2,9 @@
 
 #include "sluice/plan/peak.h"
 #include "sluice/planner/bands/memory_partition.h"
+#include "sluice/planner/bands/overhead.h"
+#include "sluice/planner/choose/choose.h"
+#include "sluice/planner/choose/write_plan.h"
 #include "sluice/planner/order/linearise.h"
 #include "sluice/planner/planner.h"
 #include "tests/planner/nets.h"
@@ -52,7 +55,7 @@ TEST_CASE("what a region saves, once its rows are placed, and what it was seen t
 }
 
 struct Searched {
-  std::vector<Rung> ladder;
+  Ladder ladder;
   double seconds = 0;  // of the last rung, of those without bands
 };
 
@@ -87,14 +90,14 @@ TEST_CASE("a larger limit never ends higher, and no search ends above that from 
     for (const double limit : {0.0, 0.02, 0.05, 0.08, 0.2, 0.5}) {
       INFO(graph.name << " " << limit);
       const Searched mixed = search(graph, limit, false);
-      const std::uint64_t peak = mixed.ladder.empty() ? ~std::uint64_t{0} : mixed.ladder.back().peak;
+      const std::uint64_t peak = mixed.ladder.lowest();
       CHECK(peak <= former);
       CHECK(mixed.seconds <= 1 + limit + 1e-9);
-      for (std::size_t r = 1; r < mixed.ladder.size(); ++r) CHECK(mixed.ladder[r].peak < mixed.ladder[r - 1].peak);
+      for (std::size_t r = 1; r < mixed.ladder.size(); ++r) CHECK(mixed.ladder.peak(r) < mixed.ladder.peak(r - 1));
       former = peak;
       if (limit != 0.05) continue;
       const Searched greedy = search(graph, limit, true);
-      if (!greedy.ladder.empty()) CHECK(peak <= greedy.ladder.back().peak);
+      CHECK(peak <= greedy.ladder.lowest());
     }
   }
 }
@@ -113,8 +116,57 @@ TEST_CASE("measured rates that promise that bands save time are not believed whe
 }
 
 TEST_CASE("regions that were taken first go where others need less") {
-  const auto peak = [](bool from_bottleneck_alone) { return search(squeezenet1_1(), 0.05, from_bottleneck_alone).ladder.back().peak; };
+  const auto peak = [](bool from_bottleneck_alone) { return search(squeezenet1_1(), 0.05, from_bottleneck_alone).ladder.lowest(); };
   CHECK(static_cast<double>(peak(false)) < 0.95 * static_cast<double>(peak(true)));
+}
+
+/// The plan of a partition, with all weights held.
+plan::Plan plan_of(const Partitioned& parts) {
+  const PlanRequest request;
+  const Problem problem = parts.problem();
+  Planning planning(problem, request);
+  const Planning& chosen = choose(planning, nullptr, request);
+  return emit(chosen.problem, *chosen.search.best);
+}
+
+TEST_CASE("a plan is said to cost what the search that found its partition counted") {
+  for (const model::Graph& graph : {squeezenet1_1(), mobilenet_v2(), resnet50()}) {
+    INFO(graph.name);
+    const profiler::DeviceProfile profile;
+    const Problem whole = problem_of(graph, profile);
+    const std::vector<NodeId> order = graph_order(graph);
+    const Uses uses(graph, whole.kernels, order);
+    for (const Lower lower : {Lower::kArena, Lower::kActivations}) {
+      const Ladder ladder = partition_ladder(whole, order, false, {}, {lower, 0.05, 100'000});
+      REQUIRE_FALSE(ladder.empty());
+      const bool finest = lower == Lower::kArena;
+      StepCosts costs(whole, finest);
+      const double without = Partitioned(whole, uses, order, false, {}, costs).seconds();
+      const Partitioned parts(whole, uses, order, false, ladder.back().regions, costs);
+      CHECK(overhead_of(whole, plan_of(parts), finest) == Approx(parts.seconds() / without - 1).margin(1e-9));
+    }
+  }
+}
+
+TEST_CASE("asking for the least activations never asks for a larger arena") {
+  NetBuilder tall("tall");  // of many rows: least activations take many bands, and tables of their steps
+  TensorId x = tall.input({1, 4096, 16, 4});
+  for (int i = 0; i < 12; ++i) x = tall.conv(x, {.channels = 4, .kernel = 3});
+  tall.output(x);
+  for (const model::Graph& graph : {tall.finish(), squeezenet1_1(), mobilenet_v2()}) {
+    INFO(graph.name);
+    PlanRequest request;
+    request.tables = {.set_aside = 1 << 16, .any_plan = 1 << 14, .buffer = 48, .step = 250, .load = 64, .tensor = 64, .weight = 32};
+    const auto least_of = [&](Partition partition) {
+      request.partition = partition;
+      return *minimum_capacity(graph, {}, request);
+    };
+    const Bytes off = least_of(Partition::kOff), some = least_of(Partition::kAuto), least = least_of(Partition::kLeast);
+    CHECK(some <= off);
+    CHECK(least <= some);
+    request.capacity = least;
+    CHECK(make_plan(graph, {}, request).has_value());
+  }
 }
 
 }  // namespace

@@ -479,9 +479,8 @@ class BandCutter {
 
   /// Of a large tensor that is not a ring; else 0.
   std::uint64_t far_row_bytes(const Banded& banded, TensorId t) const {
-    constexpr std::uint64_t kNear = 512u << 10;
     const model::Tensor& tensor = graph_.tensor(t);
-    if (tensor.weight.valid() || tensor.bytes().count() <= kNear) return 0;
+    if (tensor.weight.valid() || tensor.bytes().count() <= kNearTensor) return 0;
     const std::size_t maker = maker_[t.index()];
     if (maker >= banded.chain.first && maker < banded.chain.end && banded.ring_rows[maker - banded.chain.first] > 0) return 0;
     return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows);

@@ -1,4 +1,4 @@
-// The lower bound of partitions by rows, and the cost of one: figures by which to judge a plan.
+// The lower bound of partitions by rows: a figure by which to judge a plan.
 //
 // The lower bound is the most, over the nodes, of these together: the inputs, which the caller sets whole; the outputs that are not handed
 // over as they are made; what the node reads at once, whatever its rows (all keys and values of an attention, all that a global mean is
@@ -13,8 +13,6 @@
 #include <map>
 #include <vector>
 
-#include "sluice/plan/plan.h"
-#include "sluice/planner/bands/partitioned.h"
 #include "sluice/planner/bands/region.h"
 
 namespace sluice::planner {
@@ -63,50 +61,6 @@ inline std::uint64_t activation_bound(const model::Graph& graph, const KernelCho
   for (std::size_t i = 0; i < order.size(); ++i)
     if (!uses.is_view(i) && uses.node(i).op != model::OpKind::kConcat) bound = std::max(bound, detail::whole_bytes(graph, uses, i));
   return bound;
-}
-
-namespace detail {
-
-/// The weights of a step's node, and the rows that it makes.
-inline std::uint64_t band_bytes(const model::Graph& graph, const plan::Step& step) {
-  const model::Tensor& out = graph.tensor(graph.node(step.node).outputs[0]);
-  const auto rows = static_cast<std::uint64_t>(std::max<std::int64_t>(row_extents(out.shape).rows, 1));
-  std::uint64_t bytes = out.bytes().count() / rows * static_cast<std::uint64_t>(step.rows.size());
-  for (const WeightId w : graph.node(step.node).weights) bytes += graph.weight(w).bytes.count();
-  return bytes;
-}
-
-}  // namespace detail
-
-/// The extra time of a plan's bands over whole nodes, as a share of all computing; below 0 if they save time.
-inline double overhead_of(const Problem& whole, const plan::Plan& plan) {
-  StepCosts costs(whole);
-  std::vector<double> in_bands(whole.graph->nodes.size(), 0);
-  std::vector<RowRange> latest(whole.graph->nodes.size());
-  std::vector<bool> cut(whole.graph->nodes.size(), false);
-  std::uint64_t touched = 0;  // by all bands so far
-  std::vector<std::uint64_t> touched_then(whole.graph->nodes.size(), 0);
-  for (const plan::Step& step : plan.steps) {
-    const std::size_t n = step.node.index();
-    if (step.prepare || latest[n] == step.rows) continue;  // slices of one band
-    const bool again = !latest[n].empty();
-    cut[n] = cut[n] || again;
-    latest[n] = step.rows;
-    in_bands[n] += costs.seconds(step.node, {.rows = step.rows, .round_bytes = again ? touched - touched_then[n] : 0});
-    touched += detail::band_bytes(*whole.graph, step);
-    touched_then[n] = touched;
-  }
-  double all = 0, more = 0;
-  std::vector<bool> has_steps(cut.size(), false);
-  for (const NodeId id : whole.views.order) {
-    const double seconds = costs.whole(id).seconds;
-    has_steps[id.index()] = true;
-    all += seconds;
-    if (cut[id.index()]) more += in_bands[id.index()] - seconds;
-  }
-  for (std::size_t n = 0; n < cut.size(); ++n)
-    if (!has_steps[n]) more += in_bands[n];  // a concatenation that copies, because its parts are rings
-  return all > 0 ? more / all : 0;
 }
 
 }  // namespace sluice::planner

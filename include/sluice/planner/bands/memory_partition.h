@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "sluice/planner/bands/ladder.h"
 #include "sluice/planner/bands/region_measures.h"
 #include "sluice/planner/bands/region_mix.h"
 
@@ -33,8 +34,8 @@ class RegionSearch {
   /// `noted`: where regions go that were measured and are allowed; may be null.
   explicit RegionSearch(RegionMeasures& measures, RegionMix* noted = nullptr) : on_(measures), noted_(noted) {}
 
-  std::vector<Rung> climb(std::vector<Region> seeds) {
-    std::vector<Rung> ladder;
+  Ladder climb(std::vector<Region> seeds) {
+    Ladder ladder;
     Measure measured = on_.measure(*on_.partition(seeds));
     current_ = {std::move(seeds), std::move(measured)};
     while (may_go_on()) {
@@ -66,11 +67,13 @@ class RegionSearch {
   const SearchParameters& rules() const noexcept { return on_.searching(); }
 
   /// What the search has now, if it needs less than the rung before it, or in place of that one if the regions are the same.
-  void add_rung(std::vector<Rung>& ladder) const {
+  void add_rung(Ladder& ladder) const {
     if (noted_ != nullptr) noted_->keep(current_.regions, current_.measure);
-    if (!ladder.empty() && current_.measure.peak >= ladder.back().peak) return;
-    if (!ladder.empty() && ladder.back().regions == current_.regions) ladder.pop_back();
-    ladder.push_back({current_.regions, current_.measure.peak});
+    if (current_.measure.peak >= ladder.lowest()) return;
+    if (!ladder.empty() && ladder.back().regions == current_.regions)
+      ladder.lower_last(current_.measure.peak);
+    else
+      ladder.push_back({current_.regions, current_.measure.peak});
   }
 
   static std::size_t place_of_peak(const Measure& m) noexcept {
@@ -104,13 +107,9 @@ class RegionSearch {
     std::vector<Region> regions = on_.without(current_.regions, {bounds.first, bounds.end});
     const auto place = std::find_if(regions.begin(), regions.end(), [&](const Region& r) { return r.first > bounds.first; });
     const auto which = static_cast<std::size_t>(place - regions.begin());
-    regions.insert(place, Region{bounds.first, bounds.end, 2, true, kHeldWhole, true});
-    std::unique_ptr<Partitioned> partitioned = on_.partition(regions);
-    if (!partitioned->valid() && partitioned->works_in_place(which)) {  // a window would read what is overwritten
-      regions[which].in_place = false;
-      partitioned = on_.partition(regions);
-    }
-    if (!partitioned->valid()) return false;
+    regions.insert(place, Region{bounds.first, bounds.end, 2, true, kHeldWhole});
+    const std::unique_ptr<Partitioned> partitioned = on_.partition_in_place(std::move(regions), which);
+    if (!partitioned) return false;
     struct Kind {
       std::uint64_t above;
       bool open = true;
@@ -241,16 +240,16 @@ class RegionSearch {
 }  // namespace detail
 
 /// `whole`: of `order`, without chains. `seeds`: regions to begin with, which may go.
-inline std::vector<Rung> partition_ladder(const Problem& whole, const std::vector<NodeId>& order, bool keep_inputs,
-                                          std::vector<Region> seeds, const PartitionRule& rule) {
+inline Ladder partition_ladder(const Problem& whole, const std::vector<NodeId>& order, bool keep_inputs, std::vector<Region> seeds,
+                               const PartitionRule& rule) {
   detail::RegionMeasures measures(whole, order, keep_inputs, rule);
   return detail::RegionSearch(measures).climb(std::move(seeds));
 }
 
 /// The same for the least activations. Limits of the overhead below the rule's are tried before it, always the same ones, and nothing that was
 /// found is forgotten: a larger limit never ends higher.
-inline std::vector<Rung> least_ladder(const Problem& whole, const std::vector<NodeId>& order, bool keep_inputs,
-                                      const std::vector<Region>& seeds, const PartitionRule& rule) {
+inline Ladder least_ladder(const Problem& whole, const std::vector<NodeId>& order, bool keep_inputs, const std::vector<Region>& seeds,
+                           const PartitionRule& rule) {
   constexpr double kLimits[] = {0.05, 0.2, 1, 4};
   detail::RegionMeasures measures(whole, order, keep_inputs, rule);
   detail::RegionMix mix(measures);

@@ -22,12 +22,6 @@ struct PartitionRule {
   std::uint64_t work = 0;      // nodes looked at; see RegionSearch
 };
 
-/// One partition of a *ladder*, a list of partitions with less and less memory.
-struct Rung {
-  std::vector<Region> regions;
-  std::uint64_t peak = 0;  // by the rule
-};
-
 namespace detail {
 
 class RegionMeasures {
@@ -82,6 +76,18 @@ class RegionMeasures {
     return std::make_unique<Partitioned>(whole_, uses_, order_, keep_inputs_, regions, costs_);
   }
 
+  /// The same with a region in place where its steps allow that; null where region `which` cannot run in bands.
+  std::unique_ptr<Partitioned> partition_in_place(std::vector<Region> regions, std::size_t which) {
+    regions[which].in_place = true;
+    std::unique_ptr<Partitioned> parts = partition(regions);
+    if (!parts->valid() && parts->works_in_place(which)) {  // a window would read what is overwritten
+      regions[which].in_place = false;
+      parts = partition(regions);
+    }
+    if (!parts->valid()) parts.reset();
+    return parts;
+  }
+
   Measure measure(const Partitioned& partitioned) {
     worked_ += order_.size() / 4;
     Measure measure;
@@ -114,8 +120,11 @@ class RegionMeasures {
 
   /// Where its rows are placed one by one, a region needs so much less: that counts from here on.
   void settle(const Region& region, std::uint64_t saved) { settled_.push_back({region, saved}); }
-  bool settled(const Region& region) const {
-    return std::any_of(settled_.begin(), settled_.end(), [&](const auto& known) { return known.first == region; });
+  bool settled(const Region& region) const { return saved(region) > 0; }
+  /// What it saves that way, where that counts.
+  std::uint64_t saved(const Region& region) const {
+    const auto known = std::find_if(settled_.begin(), settled_.end(), [&](const auto& one) { return one.first == region; });
+    return known == settled_.end() ? 0 : known->second;
   }
 
   /// The least that is whole in memory while a region runs: the tensors that cross either of its ends, one that takes another's place once.

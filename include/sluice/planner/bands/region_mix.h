@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sluice/core/sort.h"
+#include "sluice/planner/bands/ladder.h"
 #include "sluice/planner/bands/region_measures.h"
 #include "sluice/planner/bands/region_pool.h"
 
@@ -35,7 +36,7 @@ class RegionMix {
     if (too_large() || pool_.has(region)) return;
     const std::uint64_t need = most_of(m, region), beside = on_.beside(region.first, region.end);
     const std::size_t length = region.end - region.first;
-    const std::size_t kind = pool_.add_kind({region, on_.extra_seconds(partitioned, which), on_.settled(region), 0});
+    const std::size_t kind = pool_.add_kind({region, on_.extra_seconds(partitioned, which), on_.settled(region), on_.saved(region)});
     for (std::size_t first = 0; first + length <= on_.size(); ++first)
       if (on_.alike(region.first, first, length))
         pool_.add_piece({kind, first, need - std::min(need, beside) + on_.beside(first, first + length)});
@@ -46,7 +47,7 @@ class RegionMix {
     const auto no_worse = [](const auto& a, const auto& b) { return a.peak <= b.peak && a.seconds <= b.seconds; };
     if (std::any_of(found_.begin(), found_.end(), [&](const Found& found) { return no_worse(found, m); })) return;
     std::erase_if(found_, [&](const Found& found) { return no_worse(m, found); });
-    found_.push_back({regions, m.peak, m.seconds});
+    found_.push_back({kinds_.pack(regions), m.peak, m.seconds});
   }
 
   /// As low as it goes within a limit of overhead and the work that `measures` has. `wider`: with regions that are not in the pool yet.
@@ -54,6 +55,7 @@ class RegionMix {
     if (too_large()) return;
     const double extra = on_.whole().seconds * max_overhead;
     for (int round = 0; round < kMostRounds && !on_.worked_enough(); ++round) {
+      on_.work(pool_.looked_at() / kPiecesToNode);
       const std::uint64_t peak = lowest(extra);
       if (const std::optional<std::uint64_t> most = pool_.least(extra, peak)) {
         try_way(pool_.cheapest(*most));
@@ -64,18 +66,17 @@ class RegionMix {
   }
 
   /// What was found within a limit, each lower than the one before.
-  std::vector<Rung> ladder(double max_overhead) const {
+  Ladder ladder(double max_overhead) const {
     const double limit = on_.whole().seconds * (1 + max_overhead);
     std::vector<const Found*> within;
     for (const Found& found : found_)
       if (found.seconds <= limit && found.peak < on_.whole().peak) within.push_back(&found);
     sluice::stable_sort(within.begin(), within.end(),
                         [](const Found* a, const Found* b) { return a->peak != b->peak ? a->peak > b->peak : a->seconds > b->seconds; });
-    std::vector<Rung> ladder;
-    for (const Found* found : within) {
-      if (!ladder.empty() && ladder.back().peak == found->peak) ladder.pop_back();
-      ladder.push_back({found->regions, found->peak});
-    }
+    Ladder ladder;
+    for (std::size_t i = 0; i < within.size(); ++i)
+      if (i + 1 == within.size() || within[i + 1]->peak < within[i]->peak)  // of two alike the later one, which takes less time
+        ladder.push_back({kinds_.unpack(within[i]->regions), within[i]->peak});
     return ladder;
   }
 
@@ -85,7 +86,7 @@ class RegionMix {
   bool too_large() const noexcept { return on_.size() > on_.searching().band_join_nodes; }
 
   struct Found {
-    std::vector<Region> regions;
+    std::vector<RegionKinds::Packed> regions;
     std::uint64_t peak;
     double seconds;
   };
@@ -195,10 +196,8 @@ class RegionMix {
 
   /// False where it cannot run in bands.
   bool measure_alone(std::size_t first, std::size_t end) {
-    std::unique_ptr<Partitioned> alone = on_.partition({Region{first, end, 2, true, RegionMeasures::kHeldWhole, true}});
-    if (!alone->valid() && alone->works_in_place(0))
-      alone = on_.partition({Region{first, end, 2, true, RegionMeasures::kHeldWhole, false}});
-    if (!alone->valid()) return false;
+    const std::unique_ptr<Partitioned> alone = on_.partition_in_place({Region{first, end, 2, true, RegionMeasures::kHeldWhole}}, 0);
+    if (!alone) return false;
     bool any = false;
     for (const std::int64_t bands : RegionMeasures::kBands) {
       if (bands > alone->most_rows(0)) break;
@@ -214,12 +213,14 @@ class RegionMix {
     return true;
   }
 
-  static constexpr std::uint64_t kStepsToNode = 4;  // that take as long as a node to look at
-  static constexpr double kDear = 0.1;              // what others may save
+  static constexpr std::uint64_t kStepsToNode = 4;    // that take as long as a node to look at
+  static constexpr std::uint64_t kPiecesToNode = 64;  // of the pool
+  static constexpr double kDear = 0.1;                // what others may save
   static constexpr std::uint64_t kNever = std::uint64_t{1} << 62;
 
   RegionMeasures& on_;
   RegionPool pool_;
+  RegionKinds kinds_;
   std::vector<Found> found_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> tried_;  // pattern, bytes beside it
 };

@@ -56,7 +56,12 @@ class RegionPool {
     kinds_.push_back(std::move(kind));
     return kinds_.size() - 1;
   }
-  void add_piece(const Piece& piece) { pieces_[piece.first].push_back(piece); }
+  void add_piece(const Piece& piece) {
+    pieces_[piece.first].push_back(piece);
+    ++count_;
+  }
+  /// Places and pieces that were looked at since this was asked last.
+  std::uint64_t looked_at() noexcept { return std::exchange(looked_, 0); }
 
   Kind& kind(std::size_t k) noexcept { return kinds_[k]; }
   const std::vector<Piece>& pieces_at(std::size_t first) const noexcept { return pieces_[first]; }
@@ -82,6 +87,7 @@ class RegionPool {
   void settle(std::size_t k, std::uint64_t saved) {
     kinds_[k].settled = true;
     kinds_[k].saved = saved;
+    looked_ += count_;
     for (std::vector<Piece>& there : pieces_)
       for (Piece& piece : there)
         if (piece.kind == k) piece.need -= std::min(piece.need, saved);
@@ -94,6 +100,7 @@ class RegionPool {
       double extra = kNever;
       std::size_t from = kNone, index = kNone;
     };
+    looked_ += whole_.size() + count_;
     std::vector<Stop> stops(whole_.size() + 1);
     stops[0].extra = 0;
     std::size_t farthest = 0;
@@ -145,6 +152,8 @@ class RegionPool {
   std::vector<std::uint64_t> whole_;
   std::vector<std::vector<Piece>> pieces_;  // by place
   std::vector<Kind> kinds_;
+  std::size_t count_ = 0;  // of pieces
+  mutable std::uint64_t looked_ = 0;
 };
 
 }  // namespace sluice::planner

@@ -20,32 +20,36 @@
 
 namespace sluice::planner {
 
-/// The times of steps that are not cut by channels, by the profile.
+/// The times of steps that are not cut by channels, by the profile. Remembers those of a few neighbours: chains that are compared begin at
+/// positions that come one after the other.
 class StepPrices {
  public:
   explicit StepPrices(const Problem& problem) : problem_(problem) {}
 
-  double seconds(std::size_t p) const {
+  double seconds(std::size_t p) {
     return price({p, {0, row_extents(problem_.graph->tensor(problem_.graph->node(problem_.views.order[p]).outputs[0]).shape).rows}});
   }
-  double seconds(const Chain& chain) const {
+  double seconds(const Chain& chain) {
     double sum = 0;
     for (const BandStep& step : chain.steps) sum += price(step);
     return sum;
   }
 
  private:
-  double price(const BandStep& band) const {
+  double price(const BandStep& band) {
     const NodeId id = problem_.views.order[band.position];
     StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
     step.rows = band.rows;
     step.far_bytes = band.far_bytes;
     step.round_bytes = band.round_bytes;
-    return problem_.shared->step_seconds(
-        step, [&] { return price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads); });
+    return known_.seconds(step,
+                          [&] { return price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads); });
   }
 
+  static constexpr std::size_t kMostKnown = 2048;
+
   const Problem& problem_;
+  StepMemory known_{kMostKnown};
 };
 
 /// A chain holds its weights whole: larger ones come in slices.
@@ -64,17 +68,14 @@ class TimePartition {
     const std::size_t positions = problem_.views.order.size();
     std::vector<Way> best(positions + 1);
     for (std::size_t p = positions; p-- > 0;) {
-      best[p] = {prices_.seconds(p) + best[p + 1].seconds, {}};
+      best[p].seconds = prices_.seconds(p) + best[p + 1].seconds;
       try_chains(p, best);
     }
     std::vector<Banded> chains;
     for (std::size_t p = 0; p < positions;) {
-      if (!best[p].chain) {
-        ++p;
-        continue;
-      }
-      chains.push_back(std::move(*best[p].chain));
-      p = chains.back().chain.end;
+      const std::size_t end = best[p].end;
+      if (end > p) chains.push_back(*cutter_.cut(p, end, best[p].bands));
+      p = std::max(end, p + 1);
     }
     return chains;
   }
@@ -86,8 +87,9 @@ class TimePartition {
   static constexpr std::uint64_t kMostWeights = 1u << 20;  // of a chain: each band reads them again, from near if they are few
 
   struct Way {
-    double seconds = 0;  // of this position and all after it
-    std::optional<Banded> chain;
+    double seconds = 0;   // of this position and all after it
+    std::size_t end = 0;  // of the chain that begins here; 0: there is none
+    std::int64_t bands = 1;
   };
 
   void try_chains(std::size_t first, std::vector<Way>& best) {
@@ -106,11 +108,11 @@ class TimePartition {
         const auto bands = static_cast<std::int64_t>(inner / (ring * static_cast<std::uint64_t>(problem_.threads))) + 1;
         if (bands < 2 || bands == former) continue;
         former = bands;
-        std::optional<Banded> banded = cutter_.cut(first, end, bands);
+        const std::optional<Banded> banded = cutter_.cut(first, end, bands);
         if (!banded) break;
         const double seconds = prices_.seconds(banded->chain);
         if (seconds < whole * problem_.search.time_chain_gain && seconds + best[end].seconds < best[first].seconds)
-          best[first] = {seconds + best[end].seconds, std::move(banded)};
+          best[first] = {seconds + best[end].seconds, end, bands};
       }
     }
   }
@@ -133,7 +135,7 @@ class TimePartition {
 
   const Problem& problem_;
   const BandCutter& cutter_;
-  const StepPrices prices_;
+  StepPrices prices_;
 };
 
 }  // namespace detail

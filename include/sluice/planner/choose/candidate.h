@@ -83,6 +83,9 @@ inline Draft make_draft(const Problem& problem, SliceRule rule) {
   rule.chains = &problem.views.chains;
   Draft draft;
   draft.schedule = cut_weights(*problem.graph, problem.kernels, problem.views.order, rule);
+  draft.schedule.steps.shrink_to_fit();  // several drafts are held at once, of thousands of steps where bands are
+  draft.schedule.operands.shrink_to_fit();
+  draft.schedule.loads.shrink_to_fit();
   draft.layout.blocks = problem.views.blocks.size();
   draft.layout.items =
       fixed_items(problem.views, workspaces(*problem.graph, problem.kernels, problem.views, draft.schedule, problem.threads));

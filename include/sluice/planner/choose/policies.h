@@ -66,25 +66,27 @@ struct Least {
 /// longest tables; then weights are cut no finer than that arena, or a little more, asks for. On demand each slice lies where the one
 /// before it lay, so that a sample of the slices has the arena of all of them.
 inline Least least_candidate(const Problem& problem, Policy policy) {
-  std::optional<Least> least;
-  const auto keep_smaller = [&](std::optional<Candidate> candidate, SliceRule rule) {
-    if (candidate && (!least || candidate->bytes() < least->bytes())) least = Least{std::move(*candidate), std::move(rule)};
+  std::optional<Least> least;  // and no other: candidates of thousands of steps are most of what planning holds
+  const auto keep = [&](std::optional<Candidate> candidate, SliceRule rule, bool no_smaller) {
+    const bool kept = candidate && (!least || candidate->bytes() < least->bytes() + (no_smaller ? 1 : 0));
+    if (kept) least = Least{std::move(*candidate), std::move(rule)};
+    return kept;
   };
   if (policy != Policy::kResident) {
     SliceRule rule{.target = kFinest, .hold = false, .sample = true};
-    Candidate finest = *place_on_demand(problem, make_draft(problem, rule), kEndlessArena);
-    if (finest.table_bytes > 0) {
-      const Room room = Room::beside_blocks(finest.layout, problem.views.order.size());
+    keep(place_on_demand(problem, make_draft(problem, rule), kEndlessArena), rule, true);
+    if (least->candidate.table_bytes > 0) {
+      const std::uint64_t arena = least->candidate.arena_bytes - least->candidate.base;
+      const Room room = Room::beside_blocks(least->candidate.layout, problem.views.order.size());
+      bool is_finest = true;
       for (const int more : {0, 64 << 10, 256 << 10}) {
-        const SliceRule coarse{
-            .room = room.within(finest.arena_bytes - finest.base + static_cast<std::uint64_t>(more)), .hold = false, .sample = true};
-        keep_smaller(place_on_demand(problem, make_draft(problem, coarse), kEndlessArena), coarse);
+        const SliceRule coarse{.room = room.within(arena + static_cast<std::uint64_t>(more)), .hold = false, .sample = true};
+        if (keep(place_on_demand(problem, make_draft(problem, coarse), kEndlessArena), coarse, is_finest)) is_finest = false;
       }
     }
-    keep_smaller(std::move(finest), rule);
   }
   if (policy == Policy::kResident || policy == Policy::kSluice)
-    keep_smaller(resident_candidate(problem, kResidentTarget, least ? least->bytes() : kEndlessArena), {});
+    keep(resident_candidate(problem, kResidentTarget, least ? least->bytes() : kEndlessArena), {}, false);
   return std::move(*least);
 }
 

@@ -17,6 +17,9 @@
 
 namespace sluice::planner {
 
+/// Bytes of a tensor that a core's own cache may keep from one step to another.
+inline constexpr std::uint64_t kNearTensor = 512u << 10;
+
 struct BandStep {
   std::size_t position = 0;
   RowRange rows;                  // of the position's output

@@ -15,40 +15,25 @@
 
 namespace sluice::planner {
 
-class SharedPrices {
+/// Seconds of steps, remembered by what they depend on. Holds so many at most: then it forgets all of them and begins anew, because a search in
+/// a graph of many nodes comes back to few of them.
+class StepMemory {
  public:
-  /// Packs the items of a layout that has no offsets yet.
-  void pack(FixedLayout& layout) {
-    std::vector<std::uint64_t> sizes;
-    sizes.reserve(layout.items.size());
-    for (const Rectangle& item : layout.items) sizes.push_back(item.size);
-    const auto [known, is_new] = layouts_.try_emplace(std::move(sizes));
-    if (is_new) known->second = place({layout.items}).placement;
-    layout.offsets = known->second.offsets;
-    layout.height = known->second.height;
-  }
+  explicit StepMemory(std::size_t most) : most_(most) {}
 
   /// price_step, remembered. A slice's price follows from how many channels and rows it has, not from which: kernels state work by panels.
-  double step_seconds(const StepSpec& step, auto&& compute) {
+  double seconds(const StepSpec& step, auto&& compute) {
     const Key key{static_cast<std::uint64_t>(step.position) << 2 | (step.prepare ? 2u : 0u) | (step.derived != kNotDerived ? 1u : 0u),
                   static_cast<std::uint64_t>(step.channels.size()), static_cast<std::uint64_t>(step.rows.size()), step.far_bytes,
                   step.round_bytes};
     if (key == last_key_) return last_seconds_;  // slices of a node are mostly alike
-    const auto [known, is_new] = seconds_.try_emplace(key, 0.0);
-    if (is_new) known->second = compute();
+    const auto known = seconds_.find(key);
+    last_seconds_ = known != seconds_.end() ? known->second : compute();
     last_key_ = key;
-    last_seconds_ = known->second;
-    return known->second;
-  }
-
-  /// profiler::load_seconds of whole blocks, remembered up to the size from which on it only grows in proportion.
-  double load_seconds(const profiler::DeviceProfile& profile, std::uint64_t bytes) {
-    const std::uint64_t piece = align_up(std::max<std::uint64_t>(profile.read_piece_bytes, kBlockBytes), kBlockBytes);
-    if (bytes > piece) return load_seconds(profile, piece) * static_cast<double>(bytes) / static_cast<double>(piece);
-    if (loads_.empty()) loads_.resize(piece / kBlockBytes + 1, 0.0);
-    double& seconds = loads_[bytes / kBlockBytes];
-    if (seconds == 0) seconds = profiler::load_seconds(profile, Bytes(bytes));
-    return seconds;
+    if (known != seconds_.end()) return last_seconds_;
+    if (seconds_.size() >= most_) seconds_.clear();
+    seconds_.emplace(key, last_seconds_);
+    return last_seconds_;
   }
 
  private:
@@ -67,10 +52,43 @@ class SharedPrices {
     }
   };
 
-  std::map<std::vector<std::uint64_t>, Placement> layouts_;  // by the sizes of the items; their times are the views'
+  std::size_t most_;
   std::unordered_map<Key, double, Hash> seconds_;
   Key last_key_;
   double last_seconds_ = 0;
+};
+
+class SharedPrices {
+ public:
+  /// Packs the items of a layout that has no offsets yet.
+  void pack(FixedLayout& layout) {
+    std::vector<std::uint64_t> sizes;
+    sizes.reserve(layout.items.size());
+    for (const Rectangle& item : layout.items) sizes.push_back(item.size);
+    const auto [known, is_new] = layouts_.try_emplace(std::move(sizes));
+    if (is_new) known->second = place({layout.items}).placement;
+    layout.offsets = known->second.offsets;
+    layout.height = known->second.height;
+  }
+
+  /// price_step, remembered.
+  double step_seconds(const StepSpec& step, auto&& compute) { return steps_.seconds(step, compute); }
+
+  /// profiler::load_seconds of whole blocks, remembered up to the size from which on it only grows in proportion.
+  double load_seconds(const profiler::DeviceProfile& profile, std::uint64_t bytes) {
+    const std::uint64_t piece = align_up(std::max<std::uint64_t>(profile.read_piece_bytes, kBlockBytes), kBlockBytes);
+    if (bytes > piece) return load_seconds(profile, piece) * static_cast<double>(bytes) / static_cast<double>(piece);
+    if (loads_.empty()) loads_.resize(piece / kBlockBytes + 1, 0.0);
+    double& seconds = loads_[bytes / kBlockBytes];
+    if (seconds == 0) seconds = profiler::load_seconds(profile, Bytes(bytes));
+    return seconds;
+  }
+
+ private:
+  static constexpr std::size_t kMostSteps = 1 << 15;  // of drafts, each of which goes through all nodes
+
+  std::map<std::vector<std::uint64_t>, Placement> layouts_;  // by the sizes of the items; their times are the views'
+  StepMemory steps_{kMostSteps};
   std::vector<double> loads_;  // by blocks; 0: not asked for yet
 };
 
