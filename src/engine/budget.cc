@@ -47,13 +47,18 @@ constexpr std::uint64_t kFewKinds = 8;
 constexpr Bytes kLeastProcess = 5_MiB + 256_KiB;
 constexpr Bytes kLeastStaticProcess = 4_MiB;
 // Planning holds more of long graphs: 2.55 KiB a node without bands, 3.1 with them, above 2.1 MiB (chains of 1,000 and 3,000 small
-// convolutions); what steps of bands take beyond that is no more than their tables and the arena, which count. For the least activations
-// regions that were measured stay in a pool, 2.6 KiB a node, as long as there is one (SearchParameters::band_join_nodes).
+// convolutions), and 10.7 to 11.1 bytes for each pair of tensors that live at the same time (nests of 750 and 1,500 skips). For the least activations regions that
+// were measured stay in a pool, 2.6 KiB a node, as long as there is one (SearchParameters::band_join_nodes); where bands may cost more
+// than usual it remembers more of them: a chain of 400 peaked 2.6 MiB higher.
 constexpr std::uint64_t kNodesOfLeastProcess = 750;
 constexpr Bytes kPlanningOfNode = 2816_B;
 constexpr Bytes kSearchOfNode = 3584_B;
-constexpr std::uint64_t kPooledNodesOfLeastProcess = 400;
-constexpr Bytes kPoolOfNode = 4_KiB;
+constexpr std::uint64_t kPairsOfLeastProcess = 16'384;
+constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 22;  // with more, planning does without
+constexpr Bytes kPair = 13_B;
+constexpr std::uint64_t kPooledNodesOfLeastProcess = 400, kWidelyPooledNodesOfLeastProcess = 150;
+constexpr Bytes kPoolOfNode = 4_KiB, kWidePoolOfNode = 12_KiB;
+constexpr double kUsualOverhead = 0.05;
 // OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
@@ -272,21 +277,44 @@ Bytes least_process(bool encrypted) noexcept {
 
 namespace {
 
-/// What planning holds beyond the least process.
-Bytes planning_bytes(const Model& model, const SessionOptions& options) noexcept {
+std::uint64_t beyond(std::uint64_t count, std::uint64_t most) noexcept { return count - std::min(count, most); }
+
+/// Pairs of tensors of the graph that live at the same time, nodes running in the file's order.
+std::uint64_t live_pairs(const model::Graph& graph) {
+  std::vector<std::uint32_t> last_reader(graph.tensors.size(), 0);
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i)
+    for (const TensorId input : graph.nodes[i].inputs)
+      if (input.valid()) last_reader[input.index()] = i;
+  std::vector<std::uint32_t> ending(graph.nodes.size(), 0);
+  std::uint64_t live = 0, pairs = 0;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const TensorId output : graph.nodes[i].outputs) {
+      pairs += live++;
+      ++ending[std::max(i, last_reader[output.index()])];
+    }
+    live -= ending[i];
+  }
+  return pairs;
+}
+
+/// What planning holds beyond the least process. A loop's body is planned while the graph around it is.
+Bytes planning_bytes(const Model& model, const SessionOptions& options) {
   if (options.plan != nullptr) return {};
-  const std::uint64_t nodes = model.graph().nodes.size();
+  const model::Graph& graph = model.graph();
+  std::uint64_t nodes = graph.nodes.size();
+  for (const model::Subgraph& body : graph.subgraphs) nodes += body.nodes.size();
   const planner::Partition partition = options.tuning.partition;
-  const auto beyond = [](std::uint64_t count, std::uint64_t most) { return count - std::min(count, most); };
   Bytes bytes = beyond(nodes, kNodesOfLeastProcess) * (partition == planner::Partition::kOff ? kPlanningOfNode : kSearchOfNode);
-  const std::uint64_t pooled = std::min<std::uint64_t>(nodes, planner::SearchParameters().band_join_nodes);
-  if (partition == planner::Partition::kLeast) bytes += beyond(pooled, kPooledNodesOfLeastProcess) * kPoolOfNode;
-  return bytes;
+  bytes += beyond(std::min(live_pairs(graph), kMostPairs), kPairsOfLeastProcess) * kPair;
+  if (partition != planner::Partition::kLeast || nodes > planner::SearchParameters().band_join_nodes) return bytes;
+  const bool wide = options.tuning.max_overhead > kUsualOverhead;
+  return bytes + (wide ? beyond(nodes, kWidelyPooledNodesOfLeastProcess) * kWidePoolOfNode
+                       : beyond(nodes, kPooledNodesOfLeastProcess) * kPoolOfNode);
 }
 
 }  // namespace
 
-Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept {
+Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) {
   const Bytes sum = overhead + align_up(capacity, kArenaPage);
   if (options.scope == BudgetScope::kLibrary) return sum;
   return std::max(sum, least_process(encrypted(model)) + planning_bytes(model, options) + options.reserve);

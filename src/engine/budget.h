@@ -51,7 +51,7 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 
 /// overhead + capacity, the inverse of `capacity_of`; in process scope at least what a process holds while it opens and plans,
 /// and its reserve.
-Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) noexcept;
+Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options);
 
 /// The least peak of a process that has opened a model and planned, whatever the model.
 Bytes least_process(bool encrypted) noexcept;

@@ -243,11 +243,11 @@ Result<PlannedBudget> plan_session(const Model& given, const SessionOptions& opt
     return with_dims_of(given, options, [&](const Model& model) -> Result<PlannedBudget> {
       SLUICE_ASSIGN_OR_RETURN(PlannedBudget planned, engine::plan_within(model, options, engine::overhead_of(model, options)));
       if (options.plan != nullptr) return planned;
-      // The partition of least memory is looked for as thoroughly for a plan as for the smallest budget, which the plan then states; what
-      // needs less than that partition is one of the others.
+      // The partition of least memory is looked for as thoroughly for a plan as for the smallest budget, which the plan then states. What
+      // needs less than that partition is the plan without bands, or rarely one with others, which only `minimum_budget` looks for.
       const planner::Partition partition = options.tuning.partition;
       const bool looked = partition == planner::Partition::kLeast && options.scratch_directory.empty();
-      SLUICE_ASSIGN_OR_RETURN(const Bytes least, least_budget(model, options, looked ? planner::Partition::kAuto : partition));
+      SLUICE_ASSIGN_OR_RETURN(const Bytes least, least_budget(model, options, looked ? planner::Partition::kOff : partition));
       planned.minimum_budget = looked ? std::min(planned.minimum_budget, least) : least;
       return planned;
     });

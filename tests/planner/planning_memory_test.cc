@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <new>
+#include <vector>
 
 #include "sluice/planner/planner.h"
 #include "tests/planner/nets.h"
@@ -68,6 +69,17 @@ model::Graph cells(int count) {
   return net.finish();
 }
 
+/// Skips inside each other: half of all results live at once.
+model::Graph nest(int nodes) {
+  NetBuilder net("nest");
+  std::vector<TensorId> skips = {net.input({1, 4, 4, 8})};
+  for (int i = 1; i < nodes / 2; ++i) skips.push_back(net.conv(skips.back(), {.channels = 8, .kernel = 3}));
+  TensorId x = skips.back();
+  for (; !skips.empty(); skips.pop_back()) x = net.conv(x, {.channels = 8, .kernel = 3, .residual = skips.back()});
+  net.output(x);
+  return net.finish();
+}
+
 /// The most that planning for the smallest arena holds, the plan included.
 std::int64_t planning_bytes(const model::Graph& graph, Partition partition) {
   const profiler::DeviceProfile profile;
@@ -98,6 +110,17 @@ TEST_CASE("planning of long graphs holds a few KiB for each node") {
     CHECK(planning_bytes(c.graph, Partition::kOff) <= nodes * c.off);
     CHECK(planning_bytes(c.graph, Partition::kAuto) <= nodes * c.some);
     CHECK(planning_bytes(c.graph, Partition::kLeast) <= nodes * c.least);
+  }
+}
+
+TEST_CASE("planning holds a few bytes for each pair of results that live at once") {
+  for (const int nodes : {800, 1600}) {
+    const std::int64_t pairs = std::int64_t{nodes / 2} * (nodes / 2);  // they grow, then shrink
+    for (const Partition partition : {Partition::kOff, Partition::kAuto}) {
+      const std::int64_t bytes = planning_bytes(nest(nodes), partition) - 3500 * nodes;
+      CAPTURE(nodes, partition == Partition::kAuto, bytes, pairs);
+      CHECK(bytes < 9 * pairs);
+    }
   }
 }
 

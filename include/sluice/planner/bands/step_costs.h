@@ -57,7 +57,7 @@ class StepCosts {
     step.far_bytes = band.far_bytes;
     step.round_bytes = band.round_bytes;
     const double rated = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
-    if (seconds_.size() == kMostKept) seconds_.clear();  // a long search would hold more than the run of a small net
+    if (seconds_.size() >= kMostKept) seconds_.clear();  // a long search would hold more than the run of a small net
     return seconds_[key] = rated + again(id, band.rows, rated);
   }
 

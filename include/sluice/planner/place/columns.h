@@ -78,22 +78,22 @@ inline std::uint64_t height_bound(const std::vector<Rectangle>& rectangles) { re
 /// Who overlaps whom in time.
 class Overlaps {
  public:
-  /// Nothing when there are more than `most_pairs`. O(n log n + pairs).
+  /// Nothing when there are more than `most_pairs`. O(n log n + pairs). The pairs are gone through twice, not kept beside the neighbours.
   static std::optional<Overlaps> find(const std::vector<Rectangle>& rectangles, const Columns& columns, std::size_t most_pairs) {
     std::vector<std::uint32_t> by_begin;
     for (std::uint32_t i = 0; i < rectangles.size(); ++i)
       if (!columns.runs[i].empty()) by_begin.push_back(i);
     sluice::stable_sort(by_begin.begin(), by_begin.end(),
                         [&](std::uint32_t a, std::uint32_t b) { return columns.runs[a].begin < columns.runs[b].begin; });
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
-    std::vector<std::uint32_t> live;
-    for (std::uint32_t i : by_begin) {
-      std::erase_if(live, [&](std::uint32_t other) { return columns.runs[other].end <= columns.runs[i].begin; });
-      if (pairs.size() + live.size() > most_pairs) return std::nullopt;
-      for (std::uint32_t other : live) pairs.emplace_back(i, other);
-      live.push_back(i);
-    }
-    return Overlaps(rectangles.size(), pairs);
+    std::vector<std::size_t> count(rectangles.size(), 0);
+    std::size_t pairs = 0;
+    for_each_pair(columns, by_begin, [&](std::uint32_t a, std::uint32_t b) {
+      ++count[a];
+      ++count[b];
+      return ++pairs <= most_pairs;
+    });
+    if (pairs > most_pairs) return std::nullopt;
+    return Overlaps(columns, by_begin, count);
   }
 
   /// Two for each pair.
@@ -101,17 +101,27 @@ class Overlaps {
   std::span<const std::uint32_t> of(std::size_t i) const noexcept { return {neighbours_.data() + first_[i], first_[i + 1] - first_[i]}; }
 
  private:
-  Overlaps(std::size_t count, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs)
-      : first_(count + 1, 0), neighbours_(2 * pairs.size()) {
-    for (const auto& [a, b] : pairs) {
-      ++first_[a + 1];
-      ++first_[b + 1];
-    }
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  Overlaps(const Columns& columns, const std::vector<std::uint32_t>& by_begin, const std::vector<std::size_t>& count)
+      : first_(count.size() + 1, 0) {
+    std::partial_sum(count.begin(), count.end(), first_.begin() + 1);
+    neighbours_.resize(first_.back());
     std::vector<std::size_t> next(first_.begin(), first_.end() - 1);
-    for (const auto& [a, b] : pairs) {
+    for_each_pair(columns, by_begin, [&](std::uint32_t a, std::uint32_t b) {
       neighbours_[next[a]++] = b;
       neighbours_[next[b]++] = a;
+      return true;
+    });
+  }
+
+  /// Calls `take` for each pair, the later rectangle first, until it returns false.
+  template <class Take>
+  static void for_each_pair(const Columns& columns, const std::vector<std::uint32_t>& by_begin, const Take& take) {
+    std::vector<std::uint32_t> live;
+    for (const std::uint32_t i : by_begin) {
+      std::erase_if(live, [&](std::uint32_t other) { return columns.runs[other].end <= columns.runs[i].begin; });
+      for (const std::uint32_t other : live)
+        if (!take(i, other)) return;
+      live.push_back(i);
     }
   }
 
