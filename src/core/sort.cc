@@ -1,6 +1,8 @@
 #include "sluice/core/sort.h"
 
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "src/core/build_list.h"
 
@@ -53,8 +55,10 @@ struct Sorter {
 SLUICE_ONE_COPY void stable_sort_bytes(SortedItems items, IsBefore is_before, const void* less) {
   Sorter sorter{is_before, less, items.size};
   if (items.count <= kFewItems) return sorter.insert(items.data, items.count);
-  std::vector<std::byte> room(items.count / 2 * items.size);  // as aligned as any item: it comes from operator new
-  sorter.room = room.data();
+  // As aligned as any item: it comes from operator new.
+  const std::unique_ptr<std::byte[]> room(new (std::nothrow) std::byte[items.count / 2 * items.size]);
+  if (room == nullptr) return sorter.insert(items.data, items.count);
+  sorter.room = room.get();
   sorter.sort(items.data, items.count);
 }
 

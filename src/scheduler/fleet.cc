@@ -397,7 +397,8 @@ Status Fleet::measure(std::size_t p, const SchedulerOptions& options) noexcept {
     for (std::size_t m = 0; m < models.size(); ++m) taken[m].resize(models[m].programs[p].size());
     for (int run = 0; run < options.warmup_runs + options.profile_runs; ++run)
       for (std::size_t m = 0; m < models.size(); ++m) {
-        // Copies, since processors measure at the same time; one for all units, since a model of many units has much between them.
+        // Copies, since processors measure at the same time; one for all units, since a model of many units has much between them. What a unit
+        // makes, or leaves half made, the next one reads: only its time counts.
         std::vector<std::vector<std::byte>> outputs = models[m].outputs;
         AlignedBytes between = models[m].between;
         const ReferenceJob job(models[m], outputs, between.bytes());

@@ -24,7 +24,8 @@
 
 namespace sluice::scheduler {
 
-/// Zeros that begin on 64. Memory that nobody has touched is not there yet: of the regions of 64 live jobs those few that are used count.
+/// Zeros that begin on 64. Of large pieces only what somebody has touched is resident: of the regions of 64 live jobs the few that are used. The
+/// first job in a region pays for its pages.
 class AlignedBytes {
  public:
   explicit AlignedBytes(std::size_t bytes = 0) : size_(static_cast<std::size_t>(align_up(bytes, kLine))) {

@@ -101,7 +101,8 @@ TEST_CASE("groups of sixteen inputs and outputs, whose tiles are pairs of runs")
   for (std::int64_t columns : {14, 15, 16, 17, 20, 25, 33}) sweep_direct(convolution(3, columns, 32, 32, 3, 1, 1, 2));
   for (std::int64_t kernel : {2, 5}) sweep_direct(convolution(9, 13, 32, 32, kernel, 1, kernel / 2 + 1, 2));
   sweep_direct(convolution(9, 13, 32, 32, 3, 1, 2, 2, 2));
-  sweep_direct(convolution(5, 400, 32, 32, 3, 2, 1, 2));  // several strips
+  sweep_direct(convolution(5, 400, 32, 32, 3, 2, 1, 2));   // several strips
+  sweep_direct(convolution(4, 1100, 32, 32, 3, 1, 1, 2));  // strips of some columns
 }
 
 TEST_CASE("strips that split rows and columns of a large image") {

@@ -3,7 +3,8 @@
 // that knows an item's bytes alone serves all of them; elsewhere these are the standard algorithms.
 //
 // Items that lie in one piece of memory only, which iterators of vectors and arrays speak of. Equal items keep their order where
-// std::stable_sort would keep it, so that every build makes the same plans.
+// std::stable_sort would keep it, so that every build makes the same plans; callers of `sort` promise that the order of equal items does not
+// matter. Without memory for half of the items, those that move as bytes are sorted by insertion.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,7 @@ namespace detail {
 /// Types whose objects may be carried elsewhere as bytes: pairs are among them, although their assignment is a function.
 template <class T>
 inline constexpr bool kMovesAsBytes = std::is_trivially_copy_constructible_v<T>&& std::is_trivially_destructible_v<T> &&
-                                      sizeof(T) <= kMostSortedBytes;
+                                      sizeof(T) <= kMostSortedBytes && alignof(T) <= alignof(std::max_align_t);
 
 template <class T, class Less>
 void sort_small(T* items, std::size_t count, const Less& less) {
@@ -61,6 +62,7 @@ void sort_small(T* items, std::size_t count, const Less& less) {
 /// std::stable_sort.
 template <class Iterator, class Less = std::less<>>
 void stable_sort(Iterator begin, Iterator end, const Less& less = {}) {
+  static_assert(std::contiguous_iterator<Iterator>);
 #ifdef SLUICE_SMALL_CODE
   if (begin != end) detail::sort_small(std::to_address(begin), static_cast<std::size_t>(end - begin), less);
 #else
@@ -71,6 +73,7 @@ void stable_sort(Iterator begin, Iterator end, const Less& less = {}) {
 /// std::sort, for items whose order does not matter where they are equal.
 template <class Iterator, class Less = std::less<>>
 void sort(Iterator begin, Iterator end, const Less& less = {}) {
+  static_assert(std::contiguous_iterator<Iterator>);
 #ifdef SLUICE_SMALL_CODE
   sluice::stable_sort(begin, end, less);
 #else

@@ -136,8 +136,13 @@ struct Cube {
   }
 };
 
+/// The long tail calls what runs it likes, and so do recurrent layers (core/build_list.h).
+constexpr bool kCallsAnyRun = kHasFamilies || has_kernel(kernel_id::kRecurrent) ||
+                              has_any_kernel(kernel_id::kRecurrentEightBits, kernel_id::kRecurrentFourBitsHalfScales);
+
 void binary(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept {
-  if constexpr (!has_kernel(kernel_id::kBinary)) return binary_as<BinaryFunction::kDiv>(a, b, out, n);  // sums of pools become means
+  // Pools alone ask for means.
+  if constexpr (!has_kernel(kernel_id::kBinary) && !kCallsAnyRun) return binary_as<BinaryFunction::kDiv>(a, b, out, n);
   switch (op) {
     case BinaryFunction::kAdd:
       return binary_as<BinaryFunction::kAdd>(a, b, out, n);
@@ -413,12 +418,10 @@ void lrn(const LrnRun& run, const float* in, float* out, std::int64_t n) noexcep
   if (i < n) lanes::store_first(normalised(i), d, out + i, static_cast<std::size_t>(n - i));
 }
 
-/// `run` where a kernel that this build has calls it (core/build_list.h): the long tail calls what it likes, and so do recurrent layers.
+/// `run` where a kernel that this build has calls it.
 template <class Run>
 constexpr Run* if_called(KernelId kernel, Run* run) {
-  constexpr bool kRecurrent =
-      has_kernel(kernel_id::kRecurrent) || has_any_kernel(kernel_id::kRecurrentEightBits, kernel_id::kRecurrentFourBitsHalfScales);
-  return has_kernel(kernel) || kRecurrent || kHasFamilies ? run : nullptr;
+  return has_kernel(kernel) || kCallsAnyRun ? run : nullptr;
 }
 
 constexpr RunTable kTable = {unary,

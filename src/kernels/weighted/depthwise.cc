@@ -54,16 +54,12 @@ struct FewChannels {
     const auto lie_behind_each_other = [&](const RowView& view) {
       return view.pixel_pitch == conv_.out_channels * static_cast<std::int64_t>(sizeof(float));
     };
-    usable_ = fit(conv_) && call.channels.size() == conv_.out_channels && lie_behind_each_other(call.inputs[0].view) &&
+    usable_ = fit(conv_) && is_worth_it(call) && call.channels.size() == conv_.out_channels && lie_behind_each_other(call.inputs[0].view) &&
               lie_behind_each_other(call.inputs.back().view) && lie_behind_each_other(call.outputs[0].view);
     if (!usable_) return;
     const TileJob job = make_job(call, {.panels = 1, .last_lanes = static_cast<int>(conv_.out_channels)});
-    float* to = floats_;
-    for (std::int64_t first = 0; first < conv_.out_channels; ++first) {
-      for (std::int64_t tap = 0; tap < taps(); ++tap) to = put(job.panels + tap * kPanelLanes, first, to);
-      if (job.bias != nullptr) put(job.bias, first, to);
-      to += kPanelLanes;
-    }
+    for (std::int64_t tap = 0; tap < taps(); ++tap) put(job.panels + tap * kPanelLanes, tap);
+    if (job.bias != nullptr) put(job.bias, taps());
   }
 
   bool usable() const noexcept { return usable_; }
@@ -93,9 +89,19 @@ struct FewChannels {
 
  private:
   std::int64_t taps() const noexcept { return conv_.window.taps(); }
-  float* put(const float* of_channel, std::int64_t first, float* to) const noexcept {
-    for (std::int64_t lane = 0; lane < kPanelLanes; ++lane) *to++ = of_channel[(first + lane) % conv_.out_channels];
-    return to;
+  /// The values of a tap, or of the bias behind the last one, for vectors that begin with each channel.
+  void put(const float* of_channel, std::int64_t tap) const noexcept {
+    const std::int64_t channels = conv_.out_channels;
+    float line[2 * kPanelLanes];  // one channel after the other, over and over
+    std::copy_n(of_channel, channels, line);
+    for (std::int64_t i = channels; i < channels + kPanelLanes; ++i) line[i] = line[i - channels];
+    for (std::int64_t first = 0; first < channels; ++first)
+      std::copy_n(line + first, kPanelLanes, floats_ + (first * (taps() + 1) + tap) * kPanelLanes);
+  }
+  /// Lanes that are saved pay for the table.
+  bool is_worth_it(const KernelCall& call) const noexcept {
+    const std::int64_t channels = conv_.out_channels, pixels = call.rows.size() * interior_columns(conv_.window).size();
+    return pixels * (kPanelLanes - channels) >= 4 * kPanelLanes * channels;
   }
 
   const ConvolutionParameters& conv_;
