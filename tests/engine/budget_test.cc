@@ -34,21 +34,24 @@ TEST_CASE("the ends of sparse panels, scales, bodies of loops and units count as
   CHECK(more([](model::Graph& graph) { graph.units.push_back({.inputs = std::vector<TensorId>(kMany)}); }) >= kMany * sizeof(TensorId));
 }
 
-TEST_CASE("the least process has room for the search for bands of a long graph") {
-  const Fixture few, many({.rows = 2, .widths = std::vector<std::int64_t>(600, 16)});
-  const auto floor = [](const Fixture& fixture, planner::Partition partition, const plan::Plan* plan = nullptr) {
+TEST_CASE("the least process has room for the planning of a long graph") {
+  const Fixture few, many({.rows = 2, .widths = std::vector<std::int64_t>(900, 16)});
+  const auto floor = [](const Fixture& fixture, planner::Partition partition, const plan::Plan* plan = nullptr,
+                        double max_overhead = 0.05) {
     SessionOptions options{.scope = BudgetScope::kProcess, .plan = plan};
     options.tuning.partition = partition;
+    options.tuning.max_overhead = max_overhead;
     return budget_of(*fixture.model, {}, {}, options);
   };
   using planner::Partition;
   const Bytes least = least_process(false);
   const std::size_t nodes = many.model->graph().nodes.size();
-  REQUIRE(nodes > 500);
+  REQUIRE(nodes >= 900);
   for (const Partition partition : {Partition::kAuto, Partition::kOff, Partition::kLeast}) CHECK(floor(few, partition) == least);
-  CHECK(floor(many, Partition::kOff) == least);
-  CHECK(floor(many, Partition::kAuto) >= least + Bytes((nodes - 300) * 8600));  // by which chains of 1,000 convolutions were above
-  CHECK(floor(many, Partition::kLeast) > floor(many, Partition::kAuto));
+  CHECK(floor(many, Partition::kOff) >= least + Bytes((nodes - 750) * 2600));  // by which chains of 3,000 convolutions were above
+  CHECK(floor(many, Partition::kAuto) >= least + Bytes((nodes - 750) * 3200));
+  CHECK(floor(many, Partition::kLeast) >= floor(many, Partition::kAuto) + Bytes((nodes - 400) * 2600));
+  CHECK(floor(many, Partition::kLeast, nullptr, 4) > floor(many, Partition::kLeast));
   const plan::Plan given;
   CHECK(floor(many, Partition::kAuto, &given) == least);
 }
