@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 
+#include "sluice/planner/place/columns.h"
 #include "src/core/static_program.h"
 #include "src/engine/arena_layout.h"
 #include "src/engine/planning.h"
@@ -54,11 +55,9 @@ constexpr std::uint64_t kNodesOfLeastProcess = 750;
 constexpr Bytes kPlanningOfNode = 2816_B;
 constexpr Bytes kSearchOfNode = 3584_B;
 constexpr std::uint64_t kPairsOfLeastProcess = 16'384;
-constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 22;  // with more, planning does without
 constexpr Bytes kPair = 13_B;
 constexpr std::uint64_t kPooledNodesOfLeastProcess = 400, kWidelyPooledNodesOfLeastProcess = 150;
 constexpr Bytes kPoolOfNode = 4_KiB, kWidePoolOfNode = 12_KiB;
-constexpr double kUsualOverhead = 0.05;
 // OpenSSL, where a model is encrypted: what it writes (its tables, found by loading it: 0.70 MiB), which the process holds from the opening
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
@@ -305,9 +304,9 @@ Bytes planning_bytes(const Model& model, const SessionOptions& options) {
   for (const model::Subgraph& body : graph.subgraphs) nodes += body.nodes.size();
   const planner::Partition partition = options.tuning.partition;
   Bytes bytes = beyond(nodes, kNodesOfLeastProcess) * (partition == planner::Partition::kOff ? kPlanningOfNode : kSearchOfNode);
-  bytes += beyond(std::min(live_pairs(graph), kMostPairs), kPairsOfLeastProcess) * kPair;
+  bytes += beyond(std::min<std::uint64_t>(live_pairs(graph), planner::Overlaps::kMostPairs), kPairsOfLeastProcess) * kPair;
   if (partition != planner::Partition::kLeast || nodes > planner::SearchParameters().band_join_nodes) return bytes;
-  const bool wide = options.tuning.max_overhead > kUsualOverhead;
+  const bool wide = options.tuning.max_overhead > Tuning().max_overhead;
   return bytes + (wide ? beyond(nodes, kWidelyPooledNodesOfLeastProcess) * kWidePoolOfNode
                        : beyond(nodes, kPooledNodesOfLeastProcess) * kPoolOfNode);
 }

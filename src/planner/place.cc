@@ -17,9 +17,6 @@
 namespace sluice::planner {
 namespace {
 
-// Lists of neighbours beyond this would take more memory (64 MiB) than a plan is worth.
-constexpr std::size_t kMostPairs = std::size_t{1} << 22;
-
 struct Searched {
   SearchOutcome outcome = SearchOutcome::kStopped;
   Placement placement;
@@ -107,7 +104,7 @@ class Placer {
   bool spent() const noexcept { return best_.placement.height != ~std::uint64_t{0} && best_.work > options_.quick_work; }
 
   bool try_cheap_rules() {
-    const auto overlaps = Overlaps::find(rectangles_, columns_, kMostPairs);
+    const auto overlaps = Overlaps::find(rectangles_, columns_, Overlaps::kMostPairs);
     if (!overlaps) return keep(place_as_time_passes(rectangles_), PlacedBy::kTimeOrder);
     // Costs as measured: a rule looks at each neighbour once; a best fit sorts them.
     constexpr std::uint64_t kSorted = 4;

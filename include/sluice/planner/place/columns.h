@@ -78,6 +78,9 @@ inline std::uint64_t height_bound(const std::vector<Rectangle>& rectangles) { re
 /// Who overlaps whom in time.
 class Overlaps {
  public:
+  /// Lists of more neighbours would take more memory (32 MiB) than a plan is worth.
+  static constexpr std::size_t kMostPairs = std::size_t{1} << 22;
+
   /// Nothing when there are more than `most_pairs`. O(n log n + pairs). The pairs are gone through twice, not kept beside the neighbours.
   static std::optional<Overlaps> find(const std::vector<Rectangle>& rectangles, const Columns& columns, std::size_t most_pairs) {
     std::vector<std::uint32_t> by_begin;
