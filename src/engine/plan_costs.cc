@@ -36,8 +36,10 @@ namespace {
 Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::Plan& plan) {
   std::vector<const kernels::KernelDescriptor*> chosen(graph.nodes.size(), nullptr);
   for (const plan::Step& step : plan.steps) {
-    chosen[step.node.index()] = kernels::find_kernel(step.kernel);
-    if (chosen[step.node.index()] == nullptr || chosen[step.node.index()]->resolve == nullptr)
+    const kernels::KernelDescriptor*& kernel = chosen[step.node.index()];
+    if (kernel != nullptr && kernel->id == step.kernel) continue;
+    kernel = kernels::find_kernel(step.kernel);
+    if (kernel == nullptr || kernel->resolve == nullptr)
       return fail(ErrorCode::kInvalidPlan, graph.node(step.node).name, "the plan names a kernel that this build does not have");
   }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -50,8 +52,7 @@ Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::
 }
 
 /// Computing of all turns of the subgraphs that a step runs; of branches the longer.
-Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, const plan::Step& step,
-                            const profiler::DeviceProfile& profile) {
+Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, const plan::Step& step, profiler::StepPrices& prices) {
   const model::Node& node = graph.node(step.node);
   const kernels::KernelDescriptor& kernel = *kernels::find_kernel(step.kernel);
   const std::int64_t turns = kernel.weight_turns == nullptr ? 1 : std::max<std::int64_t>(kernel.weight_turns(graph, node), 1);
@@ -59,7 +60,7 @@ Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, c
   for (std::uint32_t s = node.first_subgraph; s < node.first_subgraph + node.subgraph_count; ++s) {
     const model::Body body = model::body_of(graph, node, s);
     const plan::Plan& subplan = plan.subplans[s];
-    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, costs_of(body.graph, subplan, schedule_of(subplan), profile));
+    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, costs_of(body.graph, subplan, schedule_of(subplan), prices));
     seconds = std::max(seconds, static_cast<double>(turns) * costs.compute);
   }
   return seconds;
@@ -68,7 +69,8 @@ Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, c
 }  // namespace
 
 Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
-                                const profiler::DeviceProfile& profile) {
+                                profiler::StepPrices& prices) {
+  const profiler::DeviceProfile& profile = prices.profile();
   planner::Costs costs;
   costs.load_start = profile.load_start_seconds;
   costs.wake = profile.wake_seconds;
@@ -76,9 +78,11 @@ Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& pla
   SLUICE_ASSIGN_OR_RETURN(const planner::KernelChoice kernels, kernels_of(graph, plan));
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const plan::Step& step = plan.steps[i];
-    costs.step.push_back(planner::price_step(graph, kernels, step.node, schedule.steps[i], profile, static_cast<int>(plan.threads)));
+    costs.step.push_back(planner::price_step(
+        graph, kernels, step.node, schedule.steps[i], profile, static_cast<int>(plan.threads),
+        [&](const profiler::UsedKernel& kernel, const model::Node& node, const auto& work) { return prices.seconds(kernel, node, work); }));
     if (graph.node(step.node).subgraph_count > 0) {
-      SLUICE_ASSIGN_OR_RETURN(const double seconds, body_seconds(graph, plan, step, profile));
+      SLUICE_ASSIGN_OR_RETURN(const double seconds, body_seconds(graph, plan, step, prices));
       costs.step.back() += seconds;
     }
     if (!step.prepare) costs.compute += costs.step.back();

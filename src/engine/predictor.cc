@@ -23,8 +23,11 @@ class ErrorSum {
   ErrorSum(const profiler::DeviceProfile& profile) : profile_(profile) {}
 
   void add(profiler::UsedKernel kernel, double ms) {
-    const double deviation = ms * profiler::relative_error(profile_, kernel, kernel.variant);
-    together_[kernel] += deviation;
+    const auto [found, is_new] = together_.try_emplace(kernel);
+    Kernel& of_kernel = found->second;
+    if (is_new) of_kernel.relative_error = profiler::relative_error(profile_, kernel, kernel.variant);
+    const double deviation = ms * of_kernel.relative_error;
+    of_kernel.sum += deviation;
     apart_ += deviation * deviation;
     computing_ += ms;
   }
@@ -33,15 +36,18 @@ class ErrorSum {
   double deviation(double ms) const {
     constexpr double kTogether = 0.2;
     double variance = (1 - kTogether) * apart_;
-    for (const auto& [kernel, sum] : together_) variance += kTogether * sum * sum;
+    for (const auto& [id, kernel] : together_) variance += kTogether * kernel.sum * kernel.sum;
     const double common = profile_.common_error * computing_;
     const double reading = profile_.read_error * std::max(0.0, ms - computing_);
     return std::sqrt(variance + common * common + reading * reading);
   }
 
  private:
+  struct Kernel {
+    double relative_error = 0, sum = 0;
+  };
   const profiler::DeviceProfile& profile_;
-  std::map<profiler::UsedKernel, double> together_;
+  std::map<profiler::UsedKernel, Kernel> together_;
   double apart_ = 0;
   double computing_ = 0;
 };
@@ -81,11 +87,11 @@ double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPredictio
 }
 
 Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Bytes overhead, const SessionOptions& options,
-                                const double* planned_ms) {
-  const profiler::DeviceProfile profile = engine::profile_for(options);
+                                profiler::StepPrices& prices, const double* planned_ms) {
+  const profiler::DeviceProfile& profile = prices.profile();
   const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
   const planner::Schedule schedule = engine::schedule_of(plan);
-  SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, profile));
+  SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, prices));
   SLUICE_ASSIGN_OR_RETURN(const std::vector<planner::NodeCopy> copies, engine::copies_of(model.graph(), plan, profile));
   planner::Gates gates;
   for (const plan::Load& load : plan.loads)
@@ -126,9 +132,27 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
 
 }  // namespace
 
+class Predictor::Pricing {
+ public:
+  explicit Pricing(const SessionOptions& options) : prices(engine::profile_for(options)) {}
+  profiler::StepPrices prices;
+};
+
+Predictor::Predictor(std::shared_ptr<const Model> model, const SessionOptions& options) : model_(std::move(model)), options_(options) {}
+Predictor::~Predictor() = default;
+
+template <class Price>
+Result<LatencyPrediction> Predictor::priced(const Price& price) const {
+  const std::lock_guard lock(mutex_);
+  if (pricing_ == nullptr) pricing_ = std::make_unique<Pricing>(options_);
+  return price(pricing_->prices);
+}
+
 Result<LatencyPrediction> Predictor::of(const plan::Plan& plan, Bytes overhead) const {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options_));
-  return or_out_of_memory(model_->file().path(), [&] { return price(*model_, plan, overhead, options_, nullptr); });
+  return or_out_of_memory(model_->file().path(), [&] {
+    return priced([&](profiler::StepPrices& prices) { return price(*model_, plan, overhead, options_, prices, nullptr); });
+  });
 }
 
 Result<LatencyPrediction> Predictor::at(Bytes budget) const {
@@ -138,7 +162,7 @@ Result<LatencyPrediction> Predictor::at(Bytes budget) const {
     SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*model_, options));
     const plan::Prediction& expected = planned.plan.prediction;
     const double ms = planned.plan.repeat ? expected.period_ms : expected.cold_ms;
-    return price(*model_, planned.plan, planned.overhead, options, &ms);
+    return priced([&](profiler::StepPrices& prices) { return price(*model_, planned.plan, planned.overhead, options, prices, &ms); });
   });
 }
 

@@ -61,7 +61,8 @@ Result<ExpectedTimes> expected_times(const Model& model, const plan::Plan& plan,
   return or_out_of_memory(model.file().path(), [&]() -> Result<ExpectedTimes> {
     const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
     const planner::Schedule schedule = engine::schedule_of(plan);
-    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, engine::profile_for(options)));
+    profiler::StepPrices prices(engine::profile_for(options));
+    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, prices));
     planner::Gates gates;
     for (const plan::Load& load : plan.loads)
       gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);

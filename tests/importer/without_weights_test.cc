@@ -72,6 +72,15 @@ TEST_CASE("a model of shapes alone is planned as the one with its weights, and r
     CHECK(predicted->latency_ms == expected->latency_ms);
     CHECK(predicted->peak == expected->peak);
     CHECK(predicted->bytes_read == expected->bytes_read);
+    const auto planned = plan_session(**model, {.budget = Bytes(512 * 1024), .repeat = true});
+    REQUIRE(planned);
+    const Predictor predictor(*model, options);
+    const auto first = predictor.of(planned->plan, planned->overhead), second = predictor.of(planned->plan, planned->overhead);
+    REQUIRE(first);
+    REQUIRE(second);
+    CHECK(first->latency_ms == second->latency_ms);
+    CHECK(first->high_ms == second->high_ms);
+    CHECK(first->latency_ms == Approx(expected->latency_ms).epsilon(0.05));
     const auto session = Session::create(*model, {});
     REQUIRE_FALSE(session);
     CHECK(session.error().code == ErrorCode::kUnsupported);

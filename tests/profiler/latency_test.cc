@@ -4,6 +4,7 @@
 #include <random>
 
 #include "sluice/profiler/fit.h"
+#include "sluice/profiler/step_prices.h"
 
 namespace sluice::profiler {
 namespace {
@@ -222,6 +223,31 @@ TEST_CASE("of three samples the error says that they are few") {
   CHECK(profile.kernels.front().error > 0.09);
   CHECK(relative_error(profile, kKernel, 0) == profile.kernels.front().error);
   CHECK(relative_error(profile, {KernelId{8}}, 0) == 0.5);
+}
+
+TEST_CASE("remembered prices are those of the latency model, also when nothing was measured and when what is remembered was given up") {
+  const DeviceProfile measured = measured_profile();
+  model::Node depthwise, bytes;
+  model::ConvAttributes conv;
+  conv.groups = conv.in_channels = conv.out_channels = 8;
+  depthwise.attributes = conv;
+  bytes.numeric = model::NumericClass::kInt8;
+  constexpr KernelId kUnknown{8};
+  for (const std::size_t most : {std::size_t{3}, std::size_t{1000}}) {
+    StepPrices prices(measured, most);
+    std::mt19937 random(7);
+    std::vector<StepWork> works;
+    for (int i = 0; i < 10; ++i) {
+      StepWork& work = works.emplace_back(random_work(random));
+      work.shape.rows = static_cast<std::uint32_t>(1 + i / 2);
+      work.variant = static_cast<std::uint16_t>(i % 3);
+    }
+    for (int again = 0; again < 2; ++again)
+      for (const StepWork& work : works)
+        for (const model::Node& node : {model::Node(), depthwise, bytes})
+          for (const UsedKernel kernel : {kKernel, UsedKernel{kKernel.kernel, KernelUse::kPrepare}, UsedKernel{kUnknown}})
+            CHECK(prices.seconds(kernel, node, work) == step_seconds(measured, kernel, node, work));
+  }
 }
 
 TEST_CASE("a variant that was not measured takes the rates of one that was") {

@@ -21,6 +21,7 @@ struct CostFeatures {
   std::uint64_t input_bytes = 0;   // activations read
   std::uint64_t output_bytes = 0;  // activations written
   std::uint64_t weight_bytes = 0;  // weights read
+  friend bool operator==(const CostFeatures&, const CostFeatures&) = default;
 };
 
 }  // namespace sluice

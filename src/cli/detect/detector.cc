@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <span>
+#include <utility>
 
 #include "src/cli/file.h"
 #include "src/cli/text.h"
@@ -13,11 +15,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<int, 4> kRepeats = {1, 2, 4, 8};
+/// The ends of a line tell its slope best.
+constexpr std::array<int, 2> kRepeats = {1, 8};
 constexpr int kLeastRounds = 6;
-constexpr double kFusedShare = 0.5;  // of the cheaper operator, between fused and not
-constexpr double kSure = 4.5;        // standard errors: once in 300,000, as a hundred pairs are asked in up to thirty rounds
-constexpr double kAboveNoise = 4;    // of an operator's own time
+constexpr double kFusedShare = 0.5;     // of the cheaper operator, between fused and not
+constexpr double kSure = 4.5;           // standard errors: once in 300,000, as a hundred pairs are asked in up to a hundred rounds
+constexpr double kShareOfPairs = 0.75;  // of the time
+constexpr double kAboveNoise = 4;       // of an operator's own time
 constexpr double kDeviationOfMedian = 1.4826;
 
 double median(std::vector<double> values) {
@@ -42,37 +46,22 @@ Summary summary_of(const std::vector<double>& values) {
   return {middle, few * kMedianIsLessSure * std::max(spread, 1e-6) / std::sqrt(static_cast<double>(values.size()))};
 }
 
-double slope_of(const std::array<double, kRepeats.size()>& ms) {
-  double mean_k = 0, mean_ms = 0;
-  for (std::size_t i = 0; i < ms.size(); ++i) mean_k += kRepeats[i], mean_ms += ms[i];
-  mean_k /= static_cast<double>(ms.size()), mean_ms /= static_cast<double>(ms.size());
-  double product = 0, square = 0;
-  for (std::size_t i = 0; i < ms.size(); ++i) {
-    product += (kRepeats[i] - mean_k) * (ms[i] - mean_ms);
-    square += (kRepeats[i] - mean_k) * (kRepeats[i] - mean_k);
-  }
-  return product / square;
-}
-
 class Detector {
  public:
   Detector(Runner& runner, const Options& options) : runner_(runner), options_(options) {
     words_ = options.operators;
-    if (words_.empty()) words_.assign(kOperators.begin(), kOperators.end());
+    if (words_.empty()) words_.assign(kUsualOperators.begin(), kUsualOperators.end());
   }
 
   Detection run() {
     std::vector<Pattern> pairs;
     for (const std::string& a : words_)
-      for (const std::string& b : words_) pairs.push_back({a, b});
-    decide(pairs);
-    std::vector<Pattern> chains;
-    for (const Pattern& pair : pairs)
-      for (const std::string& c : words_)
-        if (fused(pair) && fused({pair[1], c})) chains.push_back({pair[0], pair[1], c});
-    decide(chains);
+      for (const std::string& b : words_) pairs.push_back({Form::kChain, {a, b}});
+    decide(pairs, kShareOfPairs * options_.seconds);
+    const std::vector<Pattern> larger = patterns_of_fused(pairs);
+    decide(larger, options_.seconds);
     Detection detection;
-    for (const auto& patterns : {pairs, chains})
+    for (const auto& patterns : {pairs, larger})
       for (const Pattern& pattern : patterns) detection.rules.push_back(rules_.at(pattern));
     for (const std::string& word : words_) detection.operator_ms[word] = cost_of(word).middle;
     detection.measurements = measurements_;
@@ -89,14 +78,33 @@ class Detector {
   };
 
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  bool fused(const Pattern& pattern) const { return rules_.contains(pattern) && rules_.at(pattern).fused.value_or(false); }
+  bool fused(const std::string& a, const std::string& b) const { return rules_.at({Form::kChain, {a, b}}).fused.value_or(false); }
+
+  /// Chains of three, forks and joins with pairs that are fused.
+  std::vector<Pattern> patterns_of_fused(const std::vector<Pattern>& pairs) const {
+    std::vector<Pattern> chains, forks, joins_of_two;
+    for (const Pattern& pair : pairs) {
+      const std::string &a = pair.words[0], &b = pair.words[1];
+      if (!fused(a, b)) continue;
+      for (const std::string& c : words_)
+        if (fused(b, c)) chains.push_back({Form::kChain, {a, b, c}});
+      forks.push_back({Form::kFork, {a, b}});
+    }
+    for (const std::string& b : words_)
+      for (std::size_t i = 0; i < words_.size() && joins(b); ++i)
+        for (std::size_t j = i; j < words_.size(); ++j)
+          if (fused(words_[i], b) || fused(words_[j], b)) joins_of_two.push_back({Form::kJoin, {words_[i], words_[j], b}});
+    for (const auto& more : {forks, joins_of_two}) chains.insert(chains.end(), more.begin(), more.end());
+    return chains;
+  }
 
   Arm& arm_of(const Pattern& pattern) {
     const auto [found, is_new] = arms_.try_emplace(pattern);
     Arm& arm = found->second;
     for (std::size_t i = 0; i < kRepeats.size() && is_new; ++i) {
-      arm.paths[i] = fmt::format("{}/chain-{}-{}.onnx", options_.directory, arms_.size(), kRepeats[i]);
-      const std::string bytes = chain_of(pattern, kRepeats[i]);
+      arm.paths[i] = fmt::format("{}/{}{}{}-{}.onnx", options_.directory, name_of(pattern.form), pattern.words.empty() ? "" : "-",
+                                 fmt::join(pattern.words, "-"), kRepeats[i]);
+      const std::string bytes = model_of(pattern, kRepeats[i]);
       write_atomically(arm.paths[i], std::as_bytes(std::span(bytes)));
     }
     return arm;
@@ -106,23 +114,44 @@ class Detector {
     std::array<double, kRepeats.size()> ms{};
     for (std::size_t i = 0; i < kRepeats.size(); ++i) ms[i] = runner_.time(arm.paths[i]);
     measurements_ += kRepeats.size();
-    arm.slopes.push_back(slope_of(ms));
+    arm.slopes.push_back((ms[1] - ms[0]) / (kRepeats[1] - kRepeats[0]));
     arm.one_ms = arm.one_ms == 0 ? ms[0] : std::min(arm.one_ms, ms[0]);
   }
 
-  /// Rounds over the patterns that are not decided, and what they are compared with.
-  void decide(const std::vector<Pattern>& patterns) {
+  Arm& chain(std::vector<std::string> words) { return arm_of({Form::kChain, std::move(words)}); }
+
+  /// What a pattern would take if nothing in it ran as one.
+  struct Parts {
+    Arm* rest;                           // separators, of a join also b
+    std::span<const std::string> words;  // each (word |) - S
+  };
+  Parts parts_of(const Pattern& pattern) {
+    const std::span words(pattern.words);
+    if (pattern.form == Form::kChain) return {&chain({}), words};
+    if (pattern.form == Form::kFork) return {&arm_of({Form::kFork, {}}), words};
+    return {&arm_of({Form::kJoin, {words.back()}}), words.first(words.size() - 1)};
+  }
+
+  /// The arms of patterns that are not decided, and of what they are compared with.
+  std::vector<Arm*> arms_for(const std::vector<Pattern>& open) {
+    std::vector<Arm*> arms = {&chain({})};
+    for (const std::string& word : words_) arms.push_back(&chain({word}));
+    for (const Pattern& pattern : open) arms.push_back(parts_of(pattern).rest), arms.push_back(&arm_of(pattern));
+    std::set<Arm*> seen;
+    std::erase_if(arms, [&](Arm* arm) { return !seen.insert(arm).second; });
+    return arms;
+  }
+
+  /// Rounds over the patterns that are not decided. The first ones take place however long they take.
+  void decide(const std::vector<Pattern>& patterns, double seconds) {
     std::vector<Pattern> open = patterns;
     for (const Pattern& pattern : patterns) rules_[pattern].pattern = pattern;
+    if (patterns.empty()) return;
     for (auto& [pattern, arm] : arms_) arm.slopes.clear();
-    for (int round = 0; round < options_.most_rounds && !open.empty() && (round < kLeastRounds || elapsed() < options_.seconds); ++round) {
-      std::vector<Pattern> arms = {{}};
-      for (const std::string& word : words_) arms.push_back({word});
-      arms.insert(arms.end(), open.begin(), open.end());
-      for (std::size_t i = 0; i < arms.size(); ++i) {
-        if (options_.progress != nullptr)
-          options_.progress(options_.progress_context, static_cast<std::size_t>(round) * arms.size() + i, 0);
-        measure(arm_of(arms[i]));
+    for (int round = 0; round < options_.most_rounds && !open.empty() && (round < kLeastRounds || elapsed() < seconds); ++round) {
+      for (Arm* arm : arms_for(open)) {
+        if (options_.progress != nullptr) options_.progress(options_.progress_context, measurements_, 0);
+        measure(*arm);
       }
       std::erase_if(open, [&](const Pattern& pattern) { return decided(pattern, round + 1); });
     }
@@ -130,40 +159,52 @@ class Detector {
 
   /// The time of one operator alone, without its separator.
   Summary cost_of(const std::string& word) {
-    const std::vector<double>&with = arm_of({word}).slopes, &without = arm_of({}).slopes;
+    const std::vector<double>&with = chain({word}).slopes, &without = chain({}).slopes;
     std::vector<double> costs;
     for (std::size_t r = 0; r < std::min(with.size(), without.size()); ++r) costs.push_back(with[r] - without[r]);
     return costs.empty() ? Summary{} : summary_of(costs);
   }
 
-  bool decided(const Pattern& pattern, int rounds) {
-    Rule& rule = rules_.at(pattern);
-    const Arm &together = arm_of(pattern), &separator = arm_of({});
+  std::vector<double> savings_of(const Pattern& pattern) {
+    const Arm &together = arm_of(pattern), &separator = chain({});
+    const Parts parts = parts_of(pattern);
     std::vector<double> savings;
     for (std::size_t r = 0; r < together.slopes.size(); ++r) {
-      double saving = -together.slopes[r] - static_cast<double>(pattern.size() - 1) * separator.slopes[r];
-      for (const std::string& word : pattern) saving += arm_of({word}).slopes[r];
-      savings.push_back(saving);
+      double apart = parts.rest->slopes[r];
+      for (const std::string& word : parts.words) apart += chain({word}).slopes[r] - separator.slopes[r];
+      savings.push_back(apart - together.slopes[r]);
     }
-    const Summary seen = summary_of(savings);
-    Summary cheaper{1e300, 0};
-    double parts_ms = 0, least_ms = 1e300;
-    for (const std::string& word : pattern) {
-      const Summary cost = cost_of(word);
-      if (cost.middle < cheaper.middle) cheaper = cost;
-      parts_ms += arm_of({word}).one_ms;
-      least_ms = std::min(least_ms, arm_of({word}).one_ms);
+    return savings;
+  }
+
+  /// nn-Meter's rule on models of one repeat, each with the cost of its call: T_a + T_b - T_ab above half of the lesser.
+  bool simple_rule(const Pattern& pattern) {
+    const Parts parts = parts_of(pattern);
+    double apart_ms = pattern.form == Form::kChain ? 0 : parts.rest->one_ms, least_ms = 1e300;
+    for (const std::string& word : parts.words) {
+      apart_ms += chain({word}).one_ms;
+      least_ms = std::min(least_ms, chain({word}).one_ms);
     }
+    return apart_ms - arm_of(pattern).one_ms > least_ms / 2;
+  }
+
+  bool decided(const Pattern& pattern, int rounds) {
+    Rule& rule = rules_.at(pattern);
+    const Summary seen = summary_of(savings_of(pattern));
+    Summary cheapest{1e300, 0};
+    for (const std::string& word : pattern.words)
+      if (const Summary cost = cost_of(word); cost.middle < cheapest.middle) cheapest = cost;
     rule.rounds = rounds;
     rule.saving_ms = seen.middle;
-    rule.cheaper_ms = cheaper.middle;
-    rule.simple = parts_ms - together.one_ms > least_ms / 2;
+    rule.cheaper_ms = cheapest.middle;
+    rule.simple = simple_rule(pattern);
     // A chain of three saves two operators, so it must save twice what one is worth.
-    const double bar = kFusedShare * cheaper.middle * static_cast<double>(pattern.size() - 1);
-    const double error = std::hypot(seen.error, kFusedShare * cheaper.error);
+    const double saved = pattern.form == Form::kChain ? static_cast<double>(pattern.words.size() - 1) : 1;
+    const double bar = kFusedShare * saved * cheapest.middle;
+    const double error = std::hypot(seen.error, kFusedShare * cheapest.error);
     const double far = (seen.middle - bar) / error;
     rule.p_value = 0.5 * std::erfc(std::abs(far) / std::sqrt(2.0));
-    if (rounds < kLeastRounds || cheaper.middle < kAboveNoise * cheaper.error || std::abs(far) < kSure) return false;
+    if (rounds < kLeastRounds || cheapest.middle < kAboveNoise * cheapest.error || std::abs(far) < kSure) return false;
     rule.fused = far > 0;
     return true;
   }

@@ -4,6 +4,8 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 
 #include "src/cli/detect/detector.h"
 #include "src/cli/failure.h"
@@ -20,16 +22,21 @@ namespace {
 struct CommandLine {
   std::string runner;
   std::vector<std::string> operators;
-  int rounds = 30;
+  int rounds = 1000;
   double seconds = 90;
   double answer = 60;
+  std::string keep;
   bool json = false;
 };
 
 Json json_of(const Rule& rule) {
-  return {{"pattern", rule.pattern},     {"fused", rule.fused ? Json(*rule.fused) : Json()},
-          {"saving_ms", rule.saving_ms}, {"cheaper_ms", rule.cheaper_ms},
-          {"p_value", rule.p_value},     {"rounds", rule.rounds},
+  return {{"form", name_of(rule.pattern.form)},
+          {"pattern", rule.pattern.words},
+          {"fused", rule.fused ? Json(*rule.fused) : Json()},
+          {"saving_ms", rule.saving_ms},
+          {"cheaper_ms", rule.cheaper_ms},
+          {"p_value", rule.p_value},
+          {"rounds", rule.rounds},
           {"simple_rule", rule.simple}};
 }
 
@@ -46,7 +53,8 @@ void print_as_json(const CommandLine& line, const Detection& detection) {
 void print_as_text(const Detection& detection) {
   fmt::print("{:<32}{:>12}{:>12}{:>12}{:>12}{:>8}\n", "pattern", "answer", "saves ms", "of ms", "p", "rounds");
   for (const Rule& rule : detection.rules)
-    fmt::print("{:<32}{:>12}{:>12.4f}{:>12.4f}{:>12.1e}{:>8}\n", fmt::format("{}", fmt::join(rule.pattern, " ")),
+    fmt::print("{:<32}{:>12}{:>12.4f}{:>12.4f}{:>12.1e}{:>8}\n",
+               fmt::format("{} {}", name_of(rule.pattern.form), fmt::join(rule.pattern.words, " ")),
                !rule.fused   ? "abstains"
                : *rule.fused ? "fused"
                              : "apart",
@@ -60,6 +68,16 @@ void check_operators(const std::vector<std::string>& words) {
       throw Failure(ErrorCode::kInvalidArgument, fmt::format("--operators {}: is none of {}", word, fmt::join(kOperators, ", ")));
 }
 
+/// A folder for models that stay, made where it is not there.
+std::string prepare_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error && !std::filesystem::is_empty(path, error) && !error)
+    throw Failure(ErrorCode::kInvalidArgument, fmt::format("--keep {}: the folder is not empty; give a new one", path));
+  if (error) raise(make_io_error(path, "the folder cannot be used", error.value()));
+  return path;
+}
+
 int dispatch(int argc, char** argv) {
   CLI::App app("Finds which operators a runtime runs as one, from the times of small models", "sluice-detect");
   CommandLine line;
@@ -71,6 +89,7 @@ int dispatch(int argc, char** argv) {
   app.add_option("--answer", line.answer, "seconds that the runner may take for an answer")
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));
+  app.add_option("--keep", line.keep, "an empty or new folder in which the models that were measured stay");
   app.add_flag("--json", line.json, "print one JSON object");
   try {
     app.parse(argc, argv);
@@ -81,12 +100,13 @@ int dispatch(int argc, char** argv) {
   }
   refuse_empty_words(app);
   check_operators(line.operators);
-  const ScratchFolder folder("sluice-detect");
+  std::optional<ScratchFolder> scratch;
+  const std::string folder = line.keep.empty() ? scratch.emplace("sluice-detect").path() : prepare_folder(line.keep);
   ProcessRunner runner(line.runner, line.answer);
   Progress progress("detect", 0);
-  Options options{.operators = line.operators, .most_rounds = line.rounds, .seconds = line.seconds, .directory = folder.path()};
+  Options options{.operators = line.operators, .most_rounds = line.rounds, .seconds = line.seconds, .directory = folder};
   options.progress = [](void* context, std::size_t done, std::size_t) {
-    static_cast<Progress*>(context)->update(done, [&] { return fmt::format("{} chains measured", done); });
+    static_cast<Progress*>(context)->update(done, [&] { return fmt::format("{} models measured", done); });
   };
   options.progress_context = &progress;
   const Detection detection = detect(runner, options);

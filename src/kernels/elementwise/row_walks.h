@@ -41,6 +41,14 @@ void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
 /// Are the pixels of a row neighbours, so that the row is one run?
 inline bool closed_rows(const RowView& view) noexcept { return view.pixel_pitch == view.channels * std::int64_t{sizeof(float)}; }
 
+/// Calls compute(first, count) for n elements, in pieces that the first cache keeps until an activation has read them.
+template <class Compute>
+void for_activated_pieces(const Activation& f, std::int64_t n, const Compute& compute) noexcept {
+  constexpr std::int64_t kPiece = 2048;
+  const std::int64_t at_once = f.function == Function::kNone ? n : kPiece;
+  for (std::int64_t first = 0; first < n; first += at_once) compute(first, std::min(at_once, n - first));
+}
+
 /// The activation of a result, while it is still in the first cache. A second pass, so that no inner loop exists once a function.
 inline void activate(const RunTable& runs, const Activation& f, float* out, std::int64_t n) noexcept {
   if (f.function != Function::kNone) runs.unary(f, out, out, n);

@@ -17,6 +17,7 @@ namespace sluice::kernels::elementwise {
 struct Stream {
   const float* values = nullptr;
   int step = 1;
+  Stream later(std::int64_t elements) const { return {values + elements * step, step}; }
 };
 
 /// Channels [first, first + count) of one output pixel of a pool.

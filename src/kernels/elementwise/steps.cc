@@ -257,9 +257,12 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const bool whole_rows = a.whole_rows() && b.whole_rows() && closed_rows(out);
   if (out.dense() && a.joined() && b.joined()) {
     for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
-      const std::int64_t n = rows * out.pixels * out.channels;
-      runs.binary(parameters.function, a.along(a.row(row)), b.along(b.row(row)), out.at<float>(row), n);
-      activate(runs, parameters.activation, out.at<float>(row), n);
+      const Stream first = a.along(a.row(row)), second = b.along(b.row(row));
+      for_activated_pieces(parameters.activation, rows * out.pixels * out.channels, [&](std::int64_t i, std::int64_t n) {
+        float* const to = out.at<float>(row) + i;
+        runs.binary(parameters.function, first.later(i), second.later(i), to, n);
+        activate(runs, parameters.activation, to, n);
+      });
     });
     return;
   }

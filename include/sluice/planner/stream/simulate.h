@@ -43,8 +43,10 @@ inline double moving_seconds(const KernelChoice& kernels, NodeId id, const kerne
   return static_cast<double>(moved.transfers) * profile.load_start_seconds + profiler::load_seconds(profile, Bytes(moved.bytes));
 }
 
-inline double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
-                         const profiler::DeviceProfile& profile, int threads) {
+/// `step_seconds(kernel, node, work)`: the profile's, or what remembers them.
+template <class StepSeconds>
+double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
+                  const profiler::DeviceProfile& profile, int threads, const StepSeconds& step_seconds) {
   const model::Node& node = graph.node(id);
   const kernels::KernelDescriptor& kernel = *kernels[id.index()];
   const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
@@ -55,9 +57,16 @@ inline double price_step(const model::Graph& graph, const KernelChoice& kernels,
   work.run_bytes = kernels.run_bytes();
   if (step.round_bytes != 0) work.run_bytes = std::min(work.run_bytes, std::max(step.round_bytes, profiler::kSharedCachesKeep));
   // A band is small, but tensors that it reads from outside its chain are not in a nearer cache.
-  return profiler::step_seconds(profile, {kernel.id, use}, node, work) +
+  return step_seconds(profiler::UsedKernel{kernel.id, use}, node, work) +
          profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
          (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
+}
+
+inline double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
+                         const profiler::DeviceProfile& profile, int threads) {
+  return price_step(graph, kernels, id, step, profile, threads, [&](const auto& kernel, const model::Node& node, const auto& work) {
+    return profiler::step_seconds(profile, kernel, node, work);
+  });
 }
 
 /// A node without steps, whose output needs no copy in a plan, and the time of a device that copies it.
