@@ -7,6 +7,6 @@
 #include <filesystem>
 #include <protozero/pbf_reader.hpp>
 
+#include "cmake/precompiled/modules.h"
 #include "src/cli/json.h"
 #include "src/cli/text.h"
-#include "cmake/precompiled/modules.h"
