@@ -1,4 +1,4 @@
-// What kernels read most, as modules.h for what is compiled without exceptions. Highway's headers are not in it: foreach_target.h has them
+// What kernels read most, as modules.h for what is compiled without exceptions. Highway's headers are not in it: a source has them
 // read once for each instruction set.
 #pragma once
 

@@ -4,7 +4,7 @@
 // compilers run the same scalar code. Highway always compiles it last on x86-64, where it is what every CPU has; a build for another
 // instruction set alone never calls it, so SLUICE_BUILDS_TARGET is false there and a source's kernels are left out:
 //
-//     #include "hwy/foreach_target.h"
+//     ...                              // Highway includes the source for each target
 //     #if SLUICE_BUILDS_TARGET
 //     ...                              // the kernels, from the first -inl.h on
 //     #endif  // SLUICE_BUILDS_TARGET
