@@ -28,6 +28,24 @@ function(sluice_module name)
   if(arg_UNITY)
     sluice_unity(sluice_${name})
   endif()
+  if(arg_EXCEPTIONS)
+    sluice_precompiled(sluice_${name} tools)
+  elseif(NOT arg_NO_EXCEPTIONS)
+    sluice_precompiled(sluice_${name} modules)
+  endif()
+endfunction()
+
+# sluice_precompiled(TARGET KIND): the target's sources have cmake/precompiled/KIND.h read already, where SLUICE_PRECOMPILE asks for it. Compilers
+# take one only where flags are the same, so each kind is made once, by a target with the flags of those that use it (cmake/precompiled). Sources
+# with others are left out: -Os and -fexceptions are refused, and at -O2 g++ 12 would without a word compile what is between Highway's pragmas
+# as the header was.
+function(sluice_precompiled target kind)
+  if(SLUICE_PRECOMPILE AND TARGET sluice_precompiled_${kind} AND NOT target MATCHES "^sluice_precompiled_")
+    target_precompile_headers(${target} REUSE_FROM sluice_precompiled_${kind})
+  endif()
+endfunction()
+function(sluice_not_precompiled)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # Compiles the target's sources together, up to 16 at once: what they include is most of what they cost. Names within files must differ,

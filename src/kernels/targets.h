@@ -1,18 +1,30 @@
 // The instruction sets for which the float kernels are compiled: scalar, AVX2, AVX-512 (AVX3) on x86-64; scalar and NEON on ARM.
 //
-// To be included before the first Highway header. The scalar target is always kept, so that SLUICE_ISA=scalar works on any build, and it
-// is Highway's one-lane target, not the emulated vectors, so that all compilers run the same scalar code.
+// To be included before the first Highway header. The scalar target is Highway's one-lane target, not the emulated vectors, so that all
+// compilers run the same scalar code. Highway always compiles it last on x86-64, where it is what every CPU has; a build for another
+// instruction set alone never calls it, so SLUICE_BUILDS_TARGET is false there and a source's kernels are left out:
+//
+//     ...                              // Highway includes the source for each target
+//     #if SLUICE_BUILDS_TARGET
+//     ...                              // the kernels, from the first -inl.h on
+//     #endif  // SLUICE_BUILDS_TARGET
+//     #if HWY_ONCE                     // the table of this instruction set (for_isa.h)
 #pragma once
 
 // A build for one instruction set has no code for the others.
 #if defined(SLUICE_ONLY_AVX512)
 #define SLUICE_LEFT_OUT_TARGETS HWY_AVX2
+#define SLUICE_BUILDS_TARGET (HWY_TARGET == HWY_AVX3)
 #elif defined(SLUICE_ONLY_AVX2)
 #define SLUICE_LEFT_OUT_TARGETS HWY_AVX3
+#define SLUICE_BUILDS_TARGET (HWY_TARGET == HWY_AVX2)
 #elif defined(SLUICE_ONLY_SCALAR)
 #define SLUICE_LEFT_OUT_TARGETS (HWY_AVX2 | HWY_AVX3)
 #else
 #define SLUICE_LEFT_OUT_TARGETS 0
+#endif
+#ifndef SLUICE_BUILDS_TARGET
+#define SLUICE_BUILDS_TARGET 1
 #endif
 
 #define HWY_COMPILE_ALL_ATTAINABLE

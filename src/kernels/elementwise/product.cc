@@ -10,6 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/elementwise/product.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 #include "src/kernels/elementwise/turned-inl.h"
@@ -170,6 +171,7 @@ const ProductTable& table() noexcept {
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

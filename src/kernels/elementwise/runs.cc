@@ -12,6 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/elementwise/runs.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lane_sum-inl.h"
 #include "src/kernels/elementwise/pool_pixels-inl.h"
@@ -442,6 +443,7 @@ constexpr RunTable kTable = {unary,
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

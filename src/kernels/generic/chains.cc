@@ -7,6 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/generic/chains.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,6 +49,7 @@ HWY_ATTR void run_chains(const Chains& c) noexcept {
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::generic
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

@@ -11,6 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/movement/loops.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -268,6 +269,7 @@ constexpr LoopTable kTable = {{kTurn<std::uint8_t>, kTurn<std::uint16_t>, kTurn<
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::movement
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

@@ -10,6 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/plain/fourier.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -163,6 +164,7 @@ constexpr TransformFunction kTransform = transform_here;
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

@@ -8,6 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/plain/line_chains.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 
@@ -106,6 +107,7 @@ void run(const LineChains& line) noexcept {
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

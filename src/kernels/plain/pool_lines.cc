@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/plain/pool_lines.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 
@@ -125,6 +126,7 @@ constexpr PoolTable kTable = {fold<Greatest>, fold<Sum>};
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

@@ -12,6 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/plain/vectors.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/elementwise/doubles-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
 #include "src/kernels/plain/folds-inl.h"
@@ -436,6 +437,7 @@ constexpr VectorTable kTable = {sum,      sum_rows,      product,       squares,
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

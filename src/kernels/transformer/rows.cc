@@ -10,6 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/transformer/rows.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lane_sum-inl.h"
 
@@ -255,6 +256,7 @@ constexpr RowTable kTable = {layer_norm, layer_norm_rows, weigh, divide, transpo
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::transformer
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

@@ -9,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/narrow.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "hwy/highway.h"
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/packed_tile-inl.h"
@@ -204,6 +205,7 @@ constexpr std::array<Widen, kNarrowForms> kWiden{widen_eight_bits, widen_few_bit
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

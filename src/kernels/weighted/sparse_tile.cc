@@ -10,6 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/sparse_tile.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/sparse_columns-inl.h"
@@ -201,6 +202,7 @@ constexpr std::array<SparseTiles, kSparseForms> kSparseTiles{tiles_of<float>(), 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

@@ -13,6 +13,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/weighted/column_tile-inl.h"
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/pixel_tile-inl.h"
@@ -484,6 +485,7 @@ const TileTable& table() noexcept {
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include "src/kernels/for_isa.h"

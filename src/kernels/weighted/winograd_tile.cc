@@ -12,6 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/winograd_tile.cc"
 #include "hwy/foreach_target.h"
+#if SLUICE_BUILDS_TARGET
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
@@ -295,6 +296,7 @@ const WinogradTable& winograd_loops() noexcept {
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
 HWY_AFTER_NAMESPACE();
+#endif  // SLUICE_BUILDS_TARGET
 
 #if HWY_ONCE
 #include <array>
