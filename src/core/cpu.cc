@@ -82,6 +82,21 @@ bool avx512_takes_two_passes() noexcept {
 #endif
 }
 
+bool avx512_prefers_few_loads() noexcept {
+#if defined(__x86_64__)
+  constexpr unsigned kLeaf = 4, kLeastWays = 12, kSecond = 2, kLeastSecondBytes = 2u << 20;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (best_isa() != Isa::kAvx512 || __get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if (ebx != signature_INTEL_ebx || ecx != signature_INTEL_ecx || edx != signature_INTEL_edx) return false;
+  const auto ways = [&] { return (ebx >> 22) + 1; };
+  if (__get_cpuid_count(kLeaf, 0, &eax, &ebx, &ecx, &edx) == 0 || ways() < kLeastWays) return false;
+  if (__get_cpuid_count(kLeaf, kSecond, &eax, &ebx, &ecx, &edx) == 0) return false;
+  return ways() * ((ebx >> 12 & 0x3ff) + 1) * ((ebx & 0xfff) + 1) * (ecx + 1) >= kLeastSecondBytes;
+#else
+  return false;
+#endif
+}
+
 namespace {
 
 bool has_avx2_vnni() noexcept {

@@ -3,6 +3,7 @@
 
 #include "src/kernels/weighted/direct.h"
 #include "src/kernels/weighted/pointwise.h"
+#include "src/kernels/weighted/tile_choice.h"
 #include "tests/kernels/weighted_harness.h"
 #include "tests/kernels/weighted_sweep.h"
 
@@ -183,6 +184,29 @@ TEST_CASE("an epilogue adds bias, then residual, then applies the activation") {
           q.activation = p.activation;
           sweep_dense(q);
         }
+}
+
+const weighted::TileTable& of_few_loads(Isa isa) noexcept { return weighted::tile_table_for(isa, true); }
+const weighted::TileTable& of_free_loads(Isa isa) noexcept { return weighted::tile_table_for(isa, false); }
+
+TEST_CASE("tiles of CPUs whose loads slow their sums, and of others") {
+  for (const auto& tiles : {of_few_loads, of_free_loads}) {
+    for (std::int64_t rows : {8, 9, 18, 41, 64, 65, 72, 79})
+      for (std::int64_t outputs : {33, 48, 56, 64, 65, 112, 120, 200}) {
+        Problem p = dense(rows, 32 + outputs % 7, outputs);
+        p.bias = p.residual = outputs % 2 == 0;
+        sweep(p, weighted::run_dense, nullptr, tiles);
+      }
+    for (std::int64_t outputs : {48, 72, 112}) {
+      sweep(dense(75, 2100, outputs), weighted::run_dense, nullptr, tiles);
+      Problem p = convolution(12, 12, 1024, outputs, 1, 1, 0);
+      p.residual = true;
+      p.activation = {model::Function::kSilu};
+      sweep(p, weighted::run_pointwise, nullptr, tiles);
+      sweep(convolution(15, 19, 40, outputs, 1, 2, 0), weighted::run_pointwise, nullptr, tiles);
+      sweep(convolution(9, 11, 20, outputs, 3, 1, 1), weighted::run_direct, workspace_of<weighted::direct_workspace>, tiles);
+    }
+  }
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ DotIsa dot_isa_of(Isa isa) noexcept;
 /// Does this CPU run a 512-bit operation as two of 256 bits (Zen 4)? Such a CPU loads two inputs for each FMA; others hardly one.
 bool avx512_takes_two_passes() noexcept;
 
+/// Does each load that runs beside FMAs slow those down, as on Intel's CPUs with AVX-512 (16 loads for 28 FMAs: 0.8 of their rate without
+/// loads, 12 for 27: 0.86), while the first cache has room for the rows of a tile wherever they lie, and the second has 2 MiB?
+bool avx512_prefers_few_loads() noexcept;
+
 /// Processors this process may run on, at least 1.
 int processor_count() noexcept;
 

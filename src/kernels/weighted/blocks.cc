@@ -8,7 +8,7 @@ Blocks::Blocks(const PanelGeometry& geometry, ChannelRange channels, std::int64_
       outputs_(outputs),
       per_group_(outputs_per_group),
       granule_(granule),
-      granules_(ceil_div(panels_.size(), granule)),
+      granules_(granule == 3 && panels_.size() % 3 == 1 && panels_.size() > 1 ? panels_.size() / 3 : ceil_div(panels_.size(), granule)),
       count_(1) {
   if (per_group_ < outputs_ && per_group_ >= kPanelLanes) {
     count_ = (channels.end - 1) / per_group_ - channels.begin / per_group_ + 1;
@@ -31,7 +31,7 @@ Block Blocks::operator[](std::int64_t i) const noexcept {
     p = panels_of_channels(c, per_group_);
   } else {
     const auto part = even_part({0, granules_}, i, count_);
-    p = {panels_.begin + part.begin * granule_, std::min(panels_.end, panels_.begin + part.end * granule_)};
+    p = {panels_.begin + part.begin * granule_, i + 1 == count_ ? panels_.end : panels_.begin + part.end * granule_};
   }
   const ChannelRange c = channels_of_panels(p, per_group_, outputs_);
   return {p.begin, p.size(), c.begin / per_group_, c.begin, static_cast<int>(c.size() - (p.size() - 1) * kPanelLanes)};

@@ -53,12 +53,13 @@ struct Block {
 /// A step's output channels, cut into blocks.
 class Blocks {
  public:
-  /// `block_bytes` bounds the weights of a block; `granule` panels stay together.
+  /// `block_bytes` bounds the weights of a block; `granule` panels stay together. A single panel that three would leave stays with the last.
   Blocks(const PanelGeometry& geometry, ChannelRange channels, std::int64_t outputs, std::int64_t outputs_per_group,
          std::int64_t block_bytes, std::int64_t granule) noexcept;
 
   std::int64_t count() const noexcept { return count_; }
   std::int64_t panels() const noexcept { return panels_.size(); }
+  bool are_granules() const noexcept { return count_ == granules_; }
   /// As many blocks as panels allow, up to `count`. Blocks of grouped nodes are the groups, whatever is asked.
   void set_count(std::int64_t count) noexcept;
   Block operator[](std::int64_t i) const noexcept;
@@ -118,22 +119,23 @@ class NextPanels {
  public:
   /// A unit has `tiles` tiles. Of another block of the step what lies `offset` floats behind its begin is wanted.
   NextPanels(const KernelCall& call, const Blocks& blocks, const UnitPlace& place, std::int64_t tiles, std::int64_t offset = 0) noexcept
-      : first_part_(place.units_before * tiles) {
+      : parts_(parts_of(tiles)), first_part_(place.units_before * tiles) {
     if (place.next_block != place.block) {
       panels_ = make_job(call, blocks[place.next_block]).panels + offset;
     } else if (place.last && !call.next_weights.empty()) {
       panels_ = reinterpret_cast<const float*>(call.next_weights.data());
-      first_part_ = std::min<std::int64_t>(0, kTilesOfPrefetch - tiles);
+      first_part_ = std::min<std::int64_t>(0, parts_ - tiles);
     }
   }
 
-  /// The unit goes on in its block, with other weights of it.
-  explicit NextPanels(const float* panels) noexcept : panels_(panels), first_part_(0) {}
+  /// The unit goes on in its block, in as many tiles, with other weights of it.
+  NextPanels(const float* panels, std::int64_t tiles) noexcept : panels_(panels), parts_(parts_of(tiles)) {}
 
   /// Gives tile `tile` of the unit its part to fetch.
   void set(std::int64_t tile, TileJob& job) const noexcept {
     job.next_part = first_part_ + tile;
-    job.next_panels = job.next_part >= 0 && job.next_part < kTilesOfPrefetch ? panels_ : nullptr;
+    job.next_parts = parts_;
+    job.next_panels = job.next_part >= 0 && job.next_part < parts_ ? panels_ : nullptr;
   }
   /// The same for a run of which that is the first tile.
   void set_run(std::int64_t tile, TileJob& job) const noexcept {
@@ -142,8 +144,13 @@ class NextPanels {
   }
 
  private:
+  static std::int64_t parts_of(std::int64_t tiles) noexcept {
+    return std::clamp<std::int64_t>(tiles, kTilesOfPrefetch, kMostTilesOfPrefetch);
+  }
+
   const float* panels_ = nullptr;  // null: none
-  std::int64_t first_part_;        // of the unit's first tile
+  std::int64_t parts_ = kTilesOfPrefetch;
+  std::int64_t first_part_ = 0;  // of the unit's first tile
 };
 
 /// Writes the pointers of one pixel after another, along the rows of an area `columns` wide.

@@ -91,7 +91,8 @@ void run_in_strips(const KernelCall& call, const TileTable& tiles) noexcept {
     job.depth = w.taps() / plan.segments * plan.depth;
     TileRunner runner(tiles, rooms, thread);
     runner.begin(job, block.first_panel);
-    for_each_tile({call, w, plan, area, strip, cut.blocks, place}, job, tiles.rows,
+    const int most_rows = tiles.runs_in_threes(block.panels) ? tiles.rows_of_three : tiles.rows;
+    for_each_tile({call, w, plan, area, strip, cut.blocks, place}, job, most_rows,
                   [&](const TileRows& rows, const TileJob& tile_job) { runner.run(rows, tile_job); });
     runner.finish(job);
   });

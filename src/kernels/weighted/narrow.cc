@@ -391,6 +391,7 @@ void TileRunner::run_part(const TileJob& job, TileJob part, int first, std::int6
     const bool fetches = count_ >= kTilesOfPrefetch && tile < kTilesOfPrefetch;
     part.next_panels = fetches ? reinterpret_cast<const float*>(next) : nullptr;
     part.next_part = tile;
+    part.next_parts = kTilesOfPrefetch;
     tiles_.panels(rows, part);
     part.sums += rows.count * part.panel_count * 16;
   }

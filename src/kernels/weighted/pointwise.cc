@@ -67,6 +67,10 @@ bool runs_columns(const KernelCall& call, const Reading& reading, const TileTabl
   return table.runs_columns(row, reading.depth, reading.outputs);
 }
 
+/// Shorter sums take less time than the begin and end of a tile of three panels, and few pixels leave such tiles less full than those of four.
+constexpr std::int64_t kLeastDepthOfThrees = 12;
+constexpr std::int64_t kLeastPixelsOfThrees = 64;
+
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
 /// slice of fewer panels has too few chains: tiles of all rows gather crowded inputs (tile.cc). Short sums have tiles of their own
@@ -74,6 +78,8 @@ bool runs_columns(const KernelCall& call, const Reading& reading, const TileTabl
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
   const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{kPanelLanes});
   if (pixels <= table.rows) return table.rows;
+  const bool threes = reading.depth >= kLeastDepthOfThrees && pixels >= kLeastPixelsOfThrees && table.runs_in_threes(panels);
+  if (threes) return table.rows_of_three;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
   return runs_short(call, reading, table, pixels) ? table.short_rows : table.rows;
@@ -92,7 +98,7 @@ PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const Tile
                                    : tiles == 1                       ? INT64_MAX / 2
                                    : pixels <= kFewTiles * table.rows ? kSmallBlockBytes
                                                                       : kBlockBytes;
-  const std::int64_t granule = tile_rows <= table.few_rows || pixels <= 3 ? kMostGranule : 2;
+  const std::int64_t granule = tile_rows == table.rows_of_three ? 3 : tile_rows <= table.few_rows || pixels <= 3 ? kMostGranule : 2;
   Blocks blocks(weighted_of(call).panels, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
   if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
@@ -102,7 +108,7 @@ PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const Tile
   if (table.widen != nullptr) units.runs = ceil_div(ceil_div(tiles, units.parts), std::int64_t{kHeldTiles});
   std::int64_t depths = 1;
   // Sums have room for blocks of one granule, which so long sums give, unless groups do not let them.
-  const bool granules = reading.outputs_per_group == reading.outputs && blocks.panels() <= granule * blocks.count();
+  const bool granules = reading.outputs_per_group == reading.outputs && blocks.are_granules();
   if (kKeepsSums && !columns && table.widen == nullptr && reading.depth > kLongDepth && tiles / units.parts >= kTilesOfPrefetch &&
       granules) {
     depths = ceil_div(products_of(call, reading).size(), kLongDepth);
@@ -140,7 +146,7 @@ class PointwiseUnit {
 
   /// Between the depths, sums lie on the stack.
   void run_depths() noexcept {
-    alignas(64) float sums[kTilesWithSums * kTileSums];
+    alignas(64) float sums[kTilesWithSums * kTileSums * 9 / 8];  // four panels of nine rows: a granule of three, and one that was left
     run_products({0, reading_.depth}, sums);
   }
 
@@ -162,7 +168,7 @@ class PointwiseUnit {
       job_.begins = depth.begin == 0;
       job_.ends = depth.end == reading_.depth;
       const NextPanels next = last ? NextPanels(call_, cut_.blocks, place_, run_.size(), products.begin * kPanelLanes)
-                                   : NextPanels(panels + depth.end * kPanelLanes);
+                                   : NextPanels(panels + depth.end * kPanelLanes, run_.size());
       run_tiles(depth, next, sums);
     }
   }

@@ -1,4 +1,4 @@
-// The inner loops. Compiled once for each target of targets.h by including itself; start reading at `panel_tile`.
+// The inner loops. Compiled once for each target of targets.h by including itself; start reading at `panel_tile` (panel_tile-inl.h).
 #include "src/kernels/weighted/tile.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "sluice/kernels/kernel_ids.h"
 #include "src/core/build_list.h"
 #include "src/kernels/targets.h"
+#include "src/kernels/weighted/tile_choice.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/weighted/tile.cc"
@@ -16,6 +17,7 @@
 #if SLUICE_BUILDS_TARGET
 #include "src/kernels/weighted/column_tile-inl.h"
 #include "src/kernels/weighted/epilogue-inl.h"
+#include "src/kernels/weighted/panel_tile-inl.h"
 #include "src/kernels/weighted/pixel_tile-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/run_tile-inl.h"
@@ -27,121 +29,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::weighted {
 namespace HWY_NAMESPACE {
-
-// With few rows the chains are too few to hide the latency of an FMA: take more panels at once.
-inline constexpr int kFewRowsPanels = 4;
-
-// The fewest ways of a first cache that runs wide tiles, and the bytes of one: lines so far apart, or a multiple, share a set.
-constexpr int kLeastWays = 8;
-constexpr std::int64_t kWayBytes = 4096;
-
-// Pointers to rows that general registers hold in the inner loop, beside those of weights and the count. The others are read from memory
-// each k: g++ would keep them in vector registers, and take an FMA's place to fetch them (13 rows ran no faster than 14).
-inline constexpr int kHeldPointers = 11;
-
-/// Where the tile begins to fetch. Its panels are cut into as many parts as tiles fetch them.
-template <int kPanels>
-HWY_INLINE const float* next_of(const TileJob& job, int p) {
-  constexpr std::int64_t kParts = kTilesOfPrefetch / kPanels;  // of a panel
-  return job.next_panels + (p + job.next_part / kParts) * job.next_panel_floats +
-         job.next_part % kParts * ((job.segments * job.depth * 16 / kParts) >> job.next_shift);
-}
-
-// Sums of half a panel, where vectors are whole ones: what a last panel of no more than 8 outputs needs. CPUs with AVX-512 take as long for
-// half a vector as for a whole one, or half as long.
-#if HWY_TARGET == HWY_AVX3
-inline constexpr bool kHasHalfPanels = true;
-using HalfD = hn::Half<D>;
-HWY_INLINE hn::Vec<HalfD> half_of(V v) { return hn::LowerHalf(HalfD(), v); }
-HWY_INLINE V whole_of(hn::Vec<HalfD> v) { return hn::ZeroExtendVector(D(), v); }
-#else
-inline constexpr bool kHasHalfPanels = false;
-using HalfD = D;
-HWY_INLINE V half_of(V v) { return v; }
-HWY_INLINE V whole_of(V v) { return v; }
-#endif
-using HalfV = hn::Vec<HalfD>;
-
-/// The same index, but the compiler does not know: what it reads is read again. FMAs that each broadcast their input from memory are faster
-/// than two that share a register, by a tenth where one is of half a vector.
-HWY_INLINE std::int64_t again(std::int64_t k) {
-#if HWY_TARGET == HWY_AVX3
-  asm volatile("" : "+r"(k));
-#endif
-  return k;
-}
-
-/// One k: `inputs(m, k)` of each row times the weights at `b`. kHalf: the last vector's sums are `halves`.
-template <bool kHalf = false, int kRows, int kVectors, class Inputs>
-HWY_INLINE void multiply(V (&acc)[kRows][kVectors], const float* HWY_RESTRICT b, std::int64_t panel_floats, std::int64_t k,
-                         const Inputs& inputs, [[maybe_unused]] HalfV* halves = nullptr) {
-  const D d;
-  constexpr int kWhole = kHalf ? kVectors - 1 : kVectors;
-  const auto at = [&](int v) { return b + v / kPanelVectors * panel_floats + v % kPanelVectors * kVectorLanes; };
-  V weights[kWhole];
-  HWY_UNROLL(16)
-  for (int v = 0; v < kWhole; ++v) weights[v] = hn::LoadU(d, at(v));
-  [[maybe_unused]] const HalfV half_weights = hn::LoadU(HalfD(), at(kVectors - 1));
-  [[maybe_unused]] const std::int64_t k_again = kHalf ? again(k) : k;
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) {
-    const V input = hn::Set(d, inputs(m, k));
-    HWY_UNROLL(16)
-    for (int v = 0; v < kWhole; ++v) acc[m][v] = functions::fused(input, weights[v], acc[m][v]);
-    if constexpr (kHalf) halves[m] = functions::fused(hn::Set(HalfD(), inputs(m, k_again)), half_weights, halves[m]);
-  }
-}
-
-/// kFetch: prefetches its share of the next block, one cache line every few k. kHalf: no more than half of the last panel's lanes are
-/// outputs.
-template <int kRows, int kPanels, bool kFetch = false, bool kHalf = false>
-HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
-  constexpr int kVectors = kPanels * kPanelVectors;
-  // Each pointer is read twice for a half vector: g++ wants one register more.
-  constexpr int kHeld = std::min(kRows, kHalf ? kHeldPointers - 1 : kHeldPointers);
-  constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
-  // A line at a time; but g++ finds no registers for several k of a tile that reads pointers from memory, nor for NEON's: these fetch each
-  // line more than once.
-  constexpr int kFetchStep = kRows > kHeld || kVectorLanes < 16 ? 1 : std::max(1, 16 / kNextFloats);
-  prefetch_destination<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
-  V acc[kRows][kVectors];
-  begin(acc, job, p);
-  HalfV halves[kRows];
-  HWY_UNROLL(16)
-  for (int m = 0; m < kRows; ++m) halves[m] = half_of(acc[m][kVectors - 1]);
-  const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
-  const std::int64_t panel_floats = job.panel_floats;
-  const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
-  for (std::int64_t s = 0; s < job.segments; ++s) {
-    const std::int64_t offset = job.segment_offsets[s];
-    if (job.segment_weights != nullptr) b = job.panels + p * panel_floats + job.segment_weights[s];
-    const float* HWY_RESTRICT held[kHeld];
-    const float* volatile others[kRows - kHeld + 1];
-    HWY_UNROLL(16)
-    for (int m = 0; m < kHeld; ++m) held[m] = in_general(rows.a[m]) + offset + job.depth;
-    HWY_UNROLL(16)
-    for (int m = kHeld; m < kRows; ++m) others[m - kHeld] = rows.a[m] + offset + job.depth;
-    const auto inputs = [&](int m, std::int64_t i) HWY_ATTR { return m < kHeld ? held[m][i] : others[m - kHeld][i]; };
-    const auto multiply_at = [&](std::int64_t k) HWY_ATTR {
-      multiply<kHalf>(acc, b, panel_floats, k, inputs, halves);
-      b += 16;
-    };
-    std::int64_t k = -job.depth;
-    if constexpr (kFetch) {
-      for (; k + kFetchStep <= 0; k += kFetchStep, next += kFetchStep * kNextFloats) {
-        __builtin_prefetch(next, 0, 2);
-        HWY_UNROLL(4)
-        for (std::int64_t i = 0; i < kFetchStep; ++i) multiply_at(k + i);
-      }
-    }
-    for (; k < 0; ++k) multiply_at(k);
-  }
-  if constexpr (kHalf) {
-    HWY_UNROLL(16)
-    for (int m = 0; m < kRows; ++m) acc[m][kVectors - 1] = whole_of(halves[m]);
-  }
-  end(acc, rows, job, p);
-}
 
 /// How many panels, from the first on, end as `short_tile` does it: all lanes are outputs, with a bias and bounds.
 int plain_panels(const TileJob& job) {
@@ -213,51 +100,6 @@ HWY_NOINLINE void short_tile_of_any_end(const TileRows& rows, const TileJob& job
   }
 }
 
-/// As panel_tile, where the rows' lines share a set of the first cache, which has fewer ways than the tile has rows: each line would be
-/// gone before its second input is read. So each is read once, into a line of the stack, 16 k ahead:
-///
-///     while line i of the rows is in use, k by k,        row 0: |i    ] -> lines[i % 2][0]
-///     line i + 1 of row k comes in beside k              row 1: |i    ] -> lines[i % 2][1]   ...
-template <int kRows, int kPanels, bool kFetch>
-HWY_NOINLINE void gathering_tile(const TileRows& rows, const TileJob& job, int p) {
-  constexpr int kVectors = kPanels * kPanelVectors;
-  constexpr int kNextFloats = kPanels * 16 / kTilesOfPrefetch;
-  const D d;
-  prefetch_destination<kRows, kPanels>(rows, job, std::int64_t{p} * 16);
-  V acc[kRows][kVectors];
-  begin(acc, job, p);
-  alignas(64) float lines[2][kRows][16];
-  const float* HWY_RESTRICT b = job.panels + p * job.panel_floats;
-  const std::int64_t panel_floats = job.panel_floats;
-  const float* next = kFetch ? next_of<kPanels>(job, p) : nullptr;
-  for (std::int64_t s = 0; s < job.segments; ++s) {
-    const std::int64_t offset = job.segment_offsets[s], whole = job.depth / 16;
-    if (job.segment_weights != nullptr) b = job.panels + p * panel_floats + job.segment_weights[s];
-    const auto gather = [&](std::int64_t line, int m) HWY_ATTR {
-      for (int v = 0; v < 16; v += kVectorLanes) {
-        hn::Store(hn::LoadU(d, rows.a[m] + offset + line * 16 + v), d, lines[line % 2][m] + v);
-      }
-    };
-    for (int m = 0; m < kRows && whole > 0; ++m) gather(0, m);
-    for (std::int64_t line = 0; line < whole; ++line) {
-      const float(&now)[kRows][16] = lines[line % 2];
-      const bool more = line + 1 < whole;
-      for (int k = 0; k < 16; ++k, b += 16) {
-        if (kFetch) {
-          __builtin_prefetch(next, 0, 2);
-          next += kNextFloats;
-        }
-        if (more && k < kRows) gather(line + 1, k);
-        multiply(acc, b, panel_floats, k, [&](int m, std::int64_t i) HWY_ATTR { return now[m][i]; });
-      }
-    }
-    for (std::int64_t k = whole * 16; k < job.depth; ++k, b += 16) {
-      multiply(acc, b, panel_floats, k, [&](int m, std::int64_t i) HWY_ATTR { return rows.a[m][offset + i]; });
-    }
-  }
-  end(acc, rows, job, p);
-}
-
 // kFull: all 16 lanes of panel `p` are outputs. Those that are none are not read either: they may be a neighbour's, or past the end.
 template <int kRows, bool kFull>
 HWY_NOINLINE void lane_tile(const TileRows& rows, const TileJob& job, int p) {
@@ -294,6 +136,11 @@ using LaneTile = void (*)(const TileRows&, const TileJob&, int);
 template <int kPanels, bool kFetch, bool kHalf = false, std::size_t... kRow>
 constexpr std::array<PanelTile, sizeof...(kRow)> panel_tiles(std::index_sequence<kRow...>) {
   return {panel_tile<static_cast<int>(kRow) + 1, kPanels, kFetch, kHalf>...};
+}
+
+template <bool kFetch, std::size_t... kRow>
+constexpr std::array<PanelTile, sizeof...(kRow)> tiles_of_three(std::index_sequence<kRow...>) {
+  return {panel_tile<kFewRows + static_cast<int>(kRow) + 1, 3, kFetch>...};
 }
 
 template <std::size_t... kRow>
@@ -336,6 +183,23 @@ constexpr std::array<LaneTile, sizeof...(kRow)> lane_tiles(std::index_sequence<k
   return {lane_tile<static_cast<int>(kRow) + 1, kFull>...};
 }
 
+/// Whole groups of three panels of a tile of up to `kMore` rows more than those of four panels, unless one panel would be left: two pairs
+/// are better. Returns how many panels.
+template <int kMore>
+int run_in_threes(const TileRows& rows, const TileJob& job) {
+  int p = 0;
+  if constexpr (kMore > 0) {
+    static constexpr auto kEach = std::make_index_sequence<kMore>();
+    static constexpr auto kPlain = tiles_of_three<false>(kEach), kFetching = tiles_of_three<kFetches>(kEach);
+    const auto row = static_cast<std::size_t>(rows.count - kFewRows - 1);
+    const PanelTile tile = job.next_panels == nullptr ? kPlain[row] : kFetching[row];
+    for (int left = job.panel_count; left >= 3 && left != 4; left -= 3, p += 3) tile(rows, job, p);
+  }
+  return p;
+}
+
+/// kFewLoads: see avx512_prefers_few_loads. There half a vector takes as long as a whole one, and its second load of the input longer.
+template <bool kFewLoads>
 void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
@@ -352,11 +216,15 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
       for (; p + kFewRowsPanels <= job.panel_count; p += kFewRowsPanels) few[row](rows, job, p);
     }
   }
-  if (crowd_each_other(rows)) p = run_gathering<kTileRows - kLeastWays>(rows, job);
+  if (kFewLoads && rows.count > kFewRows && rows.count <= kRowsOfThree) {
+    p = run_in_threes<kRowsOfThree - kFewRows>(rows, job);
+  } else if (crowd_each_other(rows)) {
+    p = run_gathering<kTileRows - kLeastWays>(rows, job);
+  }
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
   const auto& with_half = job.next_panels == nullptr ? kWithHalf : kWithHalfFetching;
   for (; p + kTilePanels <= job.panel_count; p += kTilePanels) {
-    const bool half = kHasHalfPanels && p + kTilePanels == job.panel_count && job.last_lanes <= 8;
+    const bool half = kHasHalfPanels && !kFewLoads && p + kTilePanels == job.panel_count && job.last_lanes <= 8;
     (half ? with_half : wide)[row](rows, job, p);
   }
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
@@ -398,7 +266,7 @@ void run_columns([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const Ti
                         run.residual_pixel,
                         0,
                         0};
-    for_each_tile_of<kTileRows>(rest, [&](const TileRows& rows, std::int64_t, std::int64_t) { run_panels(rows, job); });
+    for_each_tile_of<kTileRows>(rest, [&](const TileRows& rows, std::int64_t, std::int64_t) { run_panels<false>(rows, job); });
   }
 #endif
 }
@@ -461,25 +329,34 @@ inline constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512
                             : HWY_TARGET == HWY_NEON ? Isa::kNeon
                                                      : Isa::kScalar;
 
+TileTable make_table(bool few_loads) {
+  return {.isa = kIsa,
+          .rows = kTileRows,
+          .few_rows = kFewRows,
+          .rows_of_three = few_loads ? kRowsOfThree : 0,
+          .short_rows = kShortRows,
+          .short_products = products_of_short_sums(),
+          .lane_rows = kLaneRows,
+          .panels = few_loads ? run_panels<kRowsOfThree != 0> : run_panels<false>,
+          .short_run = run_short,
+          .column_run = run_columns,
+          .column_outputs = turned::kMostOutputs,
+          .column_rows = kVectorLanes,
+          .pair = kRunPixels > 0 ? run_pair : nullptr,
+          .lanes = run_lanes,
+          .lane_run = run_lane_run,
+          .spread = kHasGroups ? run_spread : nullptr,
+          .slide = run_slide,
+          .pixel_lanes = kHasGroups ? run_pixels : nullptr};
+}
+
+const TileTable& table_for(bool few_loads) noexcept {
+  static const TileTable kFree = make_table(false), kFew = make_table(true);
+  return few_loads ? kFew : kFree;
+}
 const TileTable& table() noexcept {
-  static const TileTable kTable{.isa = kIsa,
-                                .rows = kTileRows,
-                                .few_rows = kFewRows,
-                                .short_rows = kShortRows,
-                                .short_products = products_of_short_sums(),
-                                .lane_rows = kLaneRows,
-                                .panels = run_panels,
-                                .short_run = run_short,
-                                .column_run = run_columns,
-                                .column_outputs = turned::kMostOutputs,
-                                .column_rows = kVectorLanes,
-                                .pair = kRunPixels > 0 ? run_pair : nullptr,
-                                .lanes = run_lanes,
-                                .lane_run = run_lane_run,
-                                .spread = kHasGroups ? run_spread : nullptr,
-                                .slide = run_slide,
-                                .pixel_lanes = kHasGroups ? run_pixels : nullptr};
-  return kTable;
+  static const bool few_loads = kRowsOfThree > 0 && avx512_prefers_few_loads();
+  return table_for(few_loads);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -493,6 +370,7 @@ HWY_AFTER_NAMESPACE();
 namespace sluice::kernels::weighted {
 
 const TileTable& tile_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, table()) }
+const TileTable& tile_table_for(Isa isa, bool few_loads) noexcept { SLUICE_RETURN_FOR_ISA(isa, table_for(few_loads)) }
 
 }  // namespace sluice::kernels::weighted
 #endif

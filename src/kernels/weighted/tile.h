@@ -28,8 +28,9 @@ inline constexpr int kMaxTileRows = 16;
 /// tile that began them holds them, so a tile with sums has the same shape in every part of a depth: rows and panels alone decide it.
 inline constexpr int kTileSums = kMaxTileRows * 32;
 
-/// The tiles that fetch the next block, a part each: fast enough for the few tiles of a small map, slow enough for memory to keep up.
+/// The tiles that fetch the next block, a part each, at least and at most: the more, the less they wait for memory.
 inline constexpr int kTilesOfPrefetch = 4;
+inline constexpr int kMostTilesOfPrefetch = 8;
 
 /// Pixels of one tile. All pointers are to the first channel of the block; `residual` means something with TileJob::has_residual only.
 struct TileRows {
@@ -49,7 +50,8 @@ struct TileJob {
   bool begins = true;                  // from 0, or from `sums`
   bool ends = true;                    // in the output, or in `sums`
   const float* next_panels = nullptr;  // panels only: the block that will follow, to be fetched into L2; null: none
-  std::int64_t next_part = 0;          // which of `kTilesOfPrefetch` parts of it this tile fetches
+  std::int64_t next_part = 0;          // which of `next_parts` parts of it this tile fetches
+  std::int64_t next_parts = kTilesOfPrefetch;
   std::int64_t next_panel_floats = 0;  // from one of its panels to the next
   int next_shift = 0;                  // its panels are shorter than those in use by this power of two, at least (narrow.h)
   const std::int64_t* segment_offsets = nullptr;
@@ -133,6 +135,7 @@ struct TileTable {
   Isa isa = Isa::kScalar;
   int rows = 1;            // of a full tile with panels
   int few_rows = 0;        // of a full one that takes four panels at once
+  int rows_of_three = 0;   // of a full one that takes three panels at once, where those are the best; 0: nowhere
   int short_rows = 0;      // of a full one of `short_run`
   int short_products = 0;  // of sums that are for `short_run`; 0: there is none
   int lane_rows = 1;       // of a full tile with lanes
@@ -166,6 +169,9 @@ struct TileTable {
     constexpr std::int64_t kLeastProducts = 8;
     return widen == nullptr && outputs <= column_outputs && pixels >= column_rows && products >= kLeastProducts;
   }
+
+  /// Are so many panels for tiles of three? One that is left goes with three others, as two pairs.
+  bool runs_in_threes(std::int64_t count) const noexcept { return rows_of_three > 0 && widen == nullptr && count >= 3 && count != 4; }
 
   /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `short_run`: sums so short
   /// that their begin and end take long beside them? Where half of the last panel or more is no output, other tiles have a half panel, and

@@ -20,24 +20,28 @@ namespace HWY_NAMESPACE {
 inline constexpr int kTileRows = 14;
 inline constexpr int kTilePanels = 2;
 inline constexpr int kFewRows = 7;
+inline constexpr int kRowsOfThree = kSmallCode ? 0 : 9;
 inline constexpr int kShortRows = 8;
 inline constexpr int kMostLaneRows = 8;
 #elif HWY_TARGET == HWY_AVX2
 inline constexpr int kTileRows = 6;
 inline constexpr int kTilePanels = 1;
 inline constexpr int kFewRows = 1;
+inline constexpr int kRowsOfThree = 0;
 inline constexpr int kShortRows = 0;
 inline constexpr int kMostLaneRows = 4;
 #elif HWY_TARGET == HWY_NEON
 inline constexpr int kTileRows = 5;
 inline constexpr int kTilePanels = 1;
 inline constexpr int kFewRows = 1;
+inline constexpr int kRowsOfThree = 0;
 inline constexpr int kShortRows = 0;
 inline constexpr int kMostLaneRows = 4;
 #else
 inline constexpr int kTileRows = 2;
 inline constexpr int kTilePanels = 1;
 inline constexpr int kFewRows = 0;
+inline constexpr int kRowsOfThree = 0;
 inline constexpr int kShortRows = 0;
 inline constexpr int kMostLaneRows = 2;
 #endif
