@@ -48,12 +48,12 @@ function(sluice_not_precompiled)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
-# Compiles the target's sources together, up to 16 at once: what they include is most of what they cost. Names within files must differ,
+# Compiles the target's sources together, up to SLUICE_UNITY_BATCH at once: what they include is most of what they cost. Names within files must differ,
 # then. Each function keeps a section of its own, so that programs can leave out what they do not call. A trimmed build goes without: it is
 # made for size, not often.
 function(sluice_unity target)
   if(SLUICE_UNITY_BUILD AND NOT SLUICE_TRIM)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${SLUICE_UNITY_BATCH})
     target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
   endif()
 endfunction()

@@ -86,7 +86,7 @@ void print_as_json(const Planned& planned, const Model& model) {
   print_json("sluice plan", json);
 }
 
-void print_row(const char* name, const std::string& value, const std::string& remark = {}) {
+void print_plan_row(const char* name, const std::string& value, const std::string& remark = {}) {
   fmt::print("  {:<12}{:>12}   {}\n", name, value, remark);
 }
 
@@ -95,30 +95,31 @@ void print_as_text(const Planned& planned, const Model& model) {
   const auto milliseconds = [](double ms) { return fmt::format("{:.1f} ms", ms); };
   fmt::print("{}{}  policy {}, {} thread{}, {}\n\n", model.file().path(), dims_text(model), plan.policy, plan.threads,
              plan.threads == 1 ? "" : "s", plan.repeat ? "repeated runs" : "one cold run");
-  print_row("budget", format_bytes(planned.options.budget), scope_name(planned.options.scope));
-  print_row("minimum", rounded_up(planned.budget.minimum_budget.count()), fmt::format("{} bytes", planned.budget.minimum_budget.count()));
-  print_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
-  print_row("arena", format_bytes(plan.arena_bytes));
-  print_row("activations", format_bytes(plan::activation_peak(plan).bytes),
-            fmt::format("at their peak, workspaces among them; no cut into rows goes below {}; bands {} {:.1f} %",
-                        format_bytes(planned.partition.lower_bound), planned.partition.overhead < 0 ? "save" : "cost",
-                        100 * std::abs(planned.partition.overhead)));
-  print_row("resident", format_bytes(plan.resident_bytes), "weights kept");
-  print_row("streamed", format_bytes(plan.streamed_bytes), "weights loaded in each run");
+  print_plan_row("budget", format_bytes(planned.options.budget), scope_name(planned.options.scope));
+  print_plan_row("minimum", rounded_up(planned.budget.minimum_budget.count()),
+                 fmt::format("{} bytes", planned.budget.minimum_budget.count()));
+  print_plan_row("overhead", format_bytes(planned.budget.overhead), "what is not arena");
+  print_plan_row("arena", format_bytes(plan.arena_bytes));
+  print_plan_row("activations", format_bytes(plan::activation_peak(plan).bytes),
+                 fmt::format("at their peak, workspaces among them; no cut into rows goes below {}; bands {} {:.1f} %",
+                             format_bytes(planned.partition.lower_bound), planned.partition.overhead < 0 ? "save" : "cost",
+                             100 * std::abs(planned.partition.overhead)));
+  print_plan_row("resident", format_bytes(plan.resident_bytes), "weights kept");
+  print_plan_row("streamed", format_bytes(plan.streamed_bytes), "weights loaded in each run");
   const plan::Passed passed = plan::passed_bytes(plan, model.graph());
   if (passed.written > Bytes())
-    print_row("spilled", format_bytes(passed.written),
-              fmt::format("of activations written in each run, {} read back", format_bytes(passed.read)));
-  if (passed.handed_over > Bytes()) print_row("handed over", format_bytes(passed.handed_over), "of outputs, as they are made");
-  print_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
-  print_row("bound", milliseconds(plan.prediction.bound_ms), "no plan considered for this budget is faster");
-  print_row("pipe bound", milliseconds(plan.prediction.pipe_bound_ms), "no plan at all is faster");
+    print_plan_row("spilled", format_bytes(passed.written),
+                   fmt::format("of activations written in each run, {} read back", format_bytes(passed.read)));
+  if (passed.handed_over > Bytes()) print_plan_row("handed over", format_bytes(passed.handed_over), "of outputs, as they are made");
+  print_plan_row("predicted", milliseconds(plan.repeat ? plan.prediction.period_ms : plan.prediction.cold_ms));
+  print_plan_row("bound", milliseconds(plan.prediction.bound_ms), "no plan considered for this budget is faster");
+  print_plan_row("pipe bound", milliseconds(plan.prediction.pipe_bound_ms), "no plan at all is faster");
   const Stalls stalls = stalls_of(plan);
-  print_row("stalls", milliseconds(stalls.disk + stalls.budget + stalls.addresses),
-            fmt::format("disk {:.1f}, budget {:.1f}, addresses {:.1f}", stalls.disk, stalls.budget, stalls.addresses));
-  if (planned.profile.empty()) print_row("profile", "assumed", "`sluice profile` measures this device");
-  print_row("steps", std::to_string(plan.steps.size()),
-            fmt::format("{} loads, planned in {:.1f} ms", plan.loads.size(), planned.planning_ms));
+  print_plan_row("stalls", milliseconds(stalls.disk + stalls.budget + stalls.addresses),
+                 fmt::format("disk {:.1f}, budget {:.1f}, addresses {:.1f}", stalls.disk, stalls.budget, stalls.addresses));
+  if (planned.profile.empty()) print_plan_row("profile", "assumed", "`sluice profile` measures this device");
+  print_plan_row("steps", std::to_string(plan.steps.size()),
+                 fmt::format("{} loads, planned in {:.1f} ms", plan.loads.size(), planned.planning_ms));
 }
 
 void print_steps(const plan::Plan& plan, const model::Graph& graph) {

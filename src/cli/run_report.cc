@@ -28,7 +28,7 @@ Json json_of_outputs(const RunReport& report, const model::Graph& graph) {
   Json list = Json::array();
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const model::Port& port = graph.outputs[i];
-    Json output = {{"name", port.name}, {"shape", json_of(port.onnx_shape)}, {"dtype", name_of(graph.dtype_of(port))}};
+    Json output = {{"name", port.name}, {"shape", cli::json_of(port.onnx_shape)}, {"dtype", name_of(graph.dtype_of(port))}};
     if (!report.top.empty()) {
       Json top = Json::array();
       for (const TopEntry& entry : report.top[i]) {

@@ -14,11 +14,11 @@ using RealUnary = double (*)(double);
 using RealBinary = double (*)(double, double);
 using IntegerBinary = std::int64_t (*)(std::int64_t, std::int64_t);
 
-struct UnaryEntry {
+struct FoldedUnary {
   std::string_view op_type;
   RealUnary real;
 };
-constexpr UnaryEntry kUnary[] = {
+constexpr FoldedUnary kFoldedUnary[] = {
     {"Abs", [](double x) { return std::fabs(x); }},
     {"Ceil", [](double x) { return std::ceil(x); }},
     {"Erf", [](double x) { return std::erf(x); }},
@@ -50,13 +50,13 @@ std::int64_t modulo(std::int64_t a, std::int64_t b) noexcept {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-struct BinaryEntry {
+struct FoldedBinary {
   std::string_view op_type;
   RealBinary real;
   IntegerBinary integer;
   bool to_bool = false;
 };
-constexpr BinaryEntry kBinary[] = {
+constexpr FoldedBinary kFoldedBinary[] = {
     {"Add", [](double a, double b) { return a + b; },
      [](std::int64_t a, std::int64_t b) { return wrap(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }},
     {"Sub", [](double a, double b) { return a - b; },
@@ -101,7 +101,7 @@ bool is_reduction(std::string_view op) noexcept {
 bool is_identity(std::string_view op) noexcept { return op == "Identity" || op == "Dropout"; }
 
 /// The function of two u64, given and returned as bits.
-std::int64_t of_naturals(const BinaryEntry& entry, std::int64_t left, std::int64_t right) noexcept {
+std::int64_t of_naturals(const FoldedBinary& entry, std::int64_t left, std::int64_t right) noexcept {
   const auto a = static_cast<std::uint64_t>(left), b = static_cast<std::uint64_t>(right);
   const std::string_view op = entry.op_type;
   if (op == "Div") return wrap(b == 0 ? 0 : a / b);
@@ -115,7 +115,7 @@ std::int64_t of_naturals(const BinaryEntry& entry, std::int64_t left, std::int64
   return entry.integer(left, right);
 }
 
-Constant binary(const NodeContext& c, const BinaryEntry& entry, const Constant& left, const Constant& right) {
+Constant binary(const NodeContext& c, const FoldedBinary& entry, const Constant& left, const Constant& right) {
   const Shape shape = broadcast_shape(left.shape, right.shape);
   const Constant a = broadcast(left, shape), b = broadcast(right, shape);
   count_made(static_cast<std::uint64_t>(shape.element_count()), sizeof(double));
@@ -251,12 +251,12 @@ Constant concatenated(std::span<const Constant> parts, int axis, const Shape& sh
 
 std::optional<std::int64_t> arithmetic_elements(const NodeContext& c) {
   const std::string_view op = c.node().op_type;
-  const bool known = find(kUnary, op) != nullptr || find(kBinary, op) != nullptr || is_reduction(op) || is_identity(op) || op == "Where" ||
-                     op == "Clip" || op == "NonZero";
+  const bool known = find(kFoldedUnary, op) != nullptr || find(kFoldedBinary, op) != nullptr || is_reduction(op) || is_identity(op) ||
+                     op == "Where" || op == "Clip" || op == "NonZero";
   if (!known) return std::nullopt;
   if (is_identity(op)) return 0;
   Shape shape = c.input_shape(0);
-  if (find(kBinary, op) != nullptr || op == "Where")
+  if (find(kFoldedBinary, op) != nullptr || op == "Where")
     for (std::size_t i = 1; i < c.input_count(); ++i) shape = broadcast_shape(shape, c.input_shape(i));
   std::int64_t elements = shape.element_count();
   for (std::size_t i = 0; i < c.input_count(); ++i)
@@ -284,12 +284,12 @@ Constant fold_arithmetic(const NodeContext& c) {
     for (double& value : values) value = std::min(std::max(value, low), high);
     return from_reals(values, x.shape, x.dtype);
   }
-  if (const UnaryEntry* entry = find(kUnary, op)) {
+  if (const FoldedUnary* entry = find(kFoldedUnary, op)) {
     std::vector<double> values = reals(x);
     for (double& value : values) value = entry->real(value);
     return from_reals(values, x.shape, x.dtype);
   }
-  const BinaryEntry* entry = find(kBinary, op);
+  const FoldedBinary* entry = find(kFoldedBinary, op);
   Constant result = x;
   for (std::size_t i = 1; i < c.input_count(); ++i) result = binary(c, *entry, result, c.require_constant(i, "every input"));
   return result;

@@ -137,7 +137,7 @@ void image_scaler(NodeContext& c) {
   c.set_output(0, y);
 }
 
-constexpr OperatorEntry kOperators[] = {
+constexpr OperatorEntry kContribOperators[] = {
     {"ImageScaler", image_scaler},
     {"SimplifiedLayerNormalization", simplified_layer_norm},
     {"com.microsoft::Attention", lower_contrib_attention},
@@ -179,6 +179,6 @@ constexpr OperatorEntry kOperators[] = {
 
 }  // namespace
 
-std::span<const OperatorEntry> contrib_table() noexcept { return kOperators; }
+std::span<const OperatorEntry> contrib_table() noexcept { return kContribOperators; }
 
 }  // namespace sluice::importer

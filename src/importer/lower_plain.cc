@@ -183,7 +183,7 @@ bool is_stored(const Constant& constant) {
 }
 
 /// What a node gives: type, shape, and which extents are known at run only.
-struct Result {
+struct PlainResult {
   PlainTensor tensor;
   std::uint8_t bounded = 0;
 };
@@ -240,9 +240,9 @@ std::string with_types(const char* refusal, const std::vector<PlainTensor>& inpu
 }
 
 /// `whole`: the node is the ONNX node.
-Result infer_result(NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
-                    const std::vector<PlainTensor>& inputs, const std::vector<ValueId>& values, bool whole) {
-  Result result;
+PlainResult infer_result(NodeContext& c, const PlainOperator& op, const model::PlainAttributes& attributes,
+                         const std::vector<PlainTensor>& inputs, const std::vector<ValueId>& values, bool whole) {
+  PlainResult result;
   const PlainNode node(op, kernels::form_of(attributes), inputs);
   const bool by_values = kernels::needs_bound(op, attributes.present);
   const bool any_bounded = std::any_of(values.begin(), values.end(), [&](ValueId value) { return c.bounded(value); });
@@ -285,7 +285,7 @@ ValueId make(NodeContext& c, const PlainOperator& op, model::PlainAttributes att
     note_deciding_inputs(c, op, attributes, values);
     c.refuse("an input is empty, and arguments come at run time");
   }
-  const Result result = infer_result(c, op, attributes, inputs, values, whole);
+  const PlainResult result = infer_result(c, op, attributes, inputs, values, whole);
   const PlainTensor& out = result.tensor;
   work += out.count();
   if (out.count() == 0) return c.add_empty(out.dtype, out.shape);

@@ -185,7 +185,7 @@ void alone(NodeContext& c, BodyLowering&) {
 constexpr struct {
   std::string_view op;
   Lower lower;
-} kOperators[] = {
+} kSequenceOperators[] = {
     {"ConcatFromSequence", lower_concat_from},
     {"Optional", alone<lower_optional>},
     {"OptionalGetElement", alone<lower_get_element>},
@@ -208,11 +208,11 @@ ValueId add_sequence(NodeContext& c, std::vector<ValueId> items) {
 }
 
 bool is_sequence_operator(std::string_view op) noexcept {
-  return std::any_of(std::begin(kOperators), std::end(kOperators), [&](const auto& line) { return line.op == op; });
+  return std::any_of(std::begin(kSequenceOperators), std::end(kSequenceOperators), [&](const auto& line) { return line.op == op; });
 }
 
 void lower_sequence(NodeContext& c, BodyLowering& bodies) {
-  for (const auto& line : kOperators)
+  for (const auto& line : kSequenceOperators)
     if (line.op == c.node().op_type) return line.lower(c, bodies);
 }
 

@@ -4,14 +4,14 @@ namespace sluice::importer {
 namespace {
 
 // No image, kernel or padding of a real model comes near; sums and products of a few such numbers stay within 64 bits.
-constexpr std::int64_t kMaxExtent = std::int64_t{1} << 30;
+constexpr std::int64_t kMostSideOfWindow = std::int64_t{1} << 30;
 
 void read_list(const NodeContext& c, std::string_view name, std::array<std::int64_t, 2>& to, std::size_t count, std::int64_t least) {
   const std::vector<std::int64_t> values = c.integers(name);
   if (values.empty()) return;
   if (values.size() != count) c.malformed("attribute " + std::string(name) + " must have " + std::to_string(count) + " values");
   for (std::size_t i = 0; i < count; ++i) {
-    if (values[i] < least || values[i] > kMaxExtent) c.malformed("attribute " + std::string(name) + " has a value out of range");
+    if (values[i] < least || values[i] > kMostSideOfWindow) c.malformed("attribute " + std::string(name) + " has a value out of range");
     to[2 - count + i] = values[i];
   }
 }
@@ -34,7 +34,7 @@ Spatial read_spatial(const NodeContext& c, const Shape& input, std::span<const s
   read_list(c, "strides", s.stride, count, 1);
   read_list(c, "dilations", s.dilation, count, 1);
   for (const std::int64_t extent : {s.in[0], s.in[1], s.kernel[0], s.kernel[1]})
-    if (extent < 1 || extent > kMaxExtent) c.malformed("an image or kernel extent is out of range");
+    if (extent < 1 || extent > kMostSideOfWindow) c.malformed("an image or kernel extent is out of range");
 
   const std::vector<std::int64_t> pads = c.integers("pads");
   if (!pads.empty()) {
@@ -43,7 +43,7 @@ Spatial read_spatial(const NodeContext& c, const Shape& input, std::span<const s
       s.before[2 - count + i] = pads[i];
       s.after[2 - count + i] = pads[count + i];
       if (pads[i] < 0 || pads[count + i] < 0) c.refuse("negative padding");
-      if (pads[i] > kMaxExtent || pads[count + i] > kMaxExtent) c.malformed("a padding is out of range");
+      if (pads[i] > kMostSideOfWindow || pads[count + i] > kMostSideOfWindow) c.malformed("a padding is out of range");
     }
   }
   return s;

@@ -109,7 +109,7 @@ Measured measure(const model::Weight& weight, const Recipe& recipe) {
 }
 
 /// Weights by name, which identifies them: if several share a name, the worst figure of any.
-struct Weights {
+struct MeasuredWeights {
   std::vector<std::string> names;
   std::vector<Measured> measured;
 
@@ -142,7 +142,7 @@ std::size_t first_form(const Measured& weight) {
   return static_cast<std::size_t>(std::min_element(weight.forms.begin(), weight.forms.end(), less) - weight.forms.begin());
 }
 
-std::vector<Step> steps_of(const Weights& weights) {
+std::vector<Step> steps_of(const MeasuredWeights& weights) {
   std::vector<Step> steps;
   for (std::size_t w = 0; w < weights.measured.size(); ++w) {
     const auto& forms = weights.measured[w].forms;
@@ -174,7 +174,7 @@ struct Scratch {
 class Sweep {
  public:
   Sweep(const OnnxGraph& onnx, const std::string& onnx_path, const std::string& scratch_path, const ConvertOptions& options,
-        const PriceWeights& price, const Weights& weights)
+        const PriceWeights& price, const MeasuredWeights& weights)
       : onnx_(onnx), onnx_path_(onnx_path), scratch_path_(scratch_path), price_(price), weights_(weights), steps_(steps_of(weights)) {
     options_.dims = options.dims;
     options_.open_dims = options.open_dims;
@@ -257,7 +257,7 @@ class Sweep {
   const std::string& onnx_path_;
   const std::string& scratch_path_;
   const PriceWeights& price_;
-  const Weights& weights_;
+  const MeasuredWeights& weights_;
   ConvertOptions options_;
   std::vector<Step> steps_;
   Forms forms_;
@@ -269,7 +269,7 @@ Status choose(const std::string& onnx_path, const std::string& scratch_path, con
               WeightChoice& choice, ConvertReport& report) {
   OnnxGraph onnx;
   SLUICE_RETURN_IF_ERROR(read_onnx(onnx_path, onnx, report));
-  Weights weights;
+  MeasuredWeights weights;
   SLUICE_RETURN_IF_ERROR(visit_weights(onnx, onnx_path, options, report, [&](const model::Weight& weight, const Recipe& recipe) {
     if (recipe.may_round && !weight.name.empty()) weights.add(weight.name, measure(weight, recipe));
   }));
