@@ -380,8 +380,8 @@ class FormInteger {
   /// Products of two activations, or of one and a constant of one scale that no panel takes.
   bool multiply_activations(DraftNode node) {
     if (node.op != OpKind::kMatMul || node.numeric == NumericClass::kInt8) return false;
-    constexpr std::int64_t kMostFactors = INT32_MAX / (255 * 255);
-    if (draft_.value(node.inputs[0]).shape.back() > kMostFactors) return false;
+    constexpr std::int64_t kMostProducts = INT32_MAX / (255 * 255);
+    if (draft_.value(node.inputs[0]).shape.back() > kMostProducts) return false;
     const auto operands = byte_operands(node);
     const auto target = target_of(node.output, false);
     if (!operands) return false;
