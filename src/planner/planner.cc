@@ -212,7 +212,7 @@ bool has_ladder(const PlanRequest& request) noexcept {
 /// Nodes that the search may look at: a fixed number, and more for each millisecond of a request's search.
 std::uint64_t work_of(BandSearch search, const PlanRequest& request) noexcept {
   if (search == BandSearch::kThorough || request.partition == Partition::kLeast) return 400'000 + request.search_ms * 4000;
-  return 10'000 + request.search_ms * 200;
+  return 20'000 + request.search_ms * 400;
 }
 
 /// Would a thorough search look further than this one did?
@@ -220,15 +220,12 @@ bool may_search_on(BandSearch search, const PlanRequest& request) noexcept {
   return has_ladder(request) && work_of(search, request) < work_of(BandSearch::kThorough, request);
 }
 
-/// Begins with bands for time, or with none if that ends lower: the bands that exist already count in what regions may cost.
+/// `seeds`: bands for time.
 Ladder ladder_of(const Problem& whole, const std::vector<NodeId>& order, std::vector<Region> seeds, const PlanRequest& request,
                  std::uint64_t work) {
   const PartitionRule rule{request.partition == Partition::kLeast ? Lower::kActivations : Lower::kArena, request.max_overhead, work};
   if (!kTrimmed && rule.lower == Lower::kActivations) return least_ladder(whole, order, request.keep_inputs, seeds, rule);
-  Ladder bare = partition_ladder(whole, order, request.keep_inputs, {}, rule);
-  if (seeds.empty()) return bare;
-  Ladder ladder = partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
-  return bare.lowest() < ladder.lowest() ? bare : ladder;
+  return partition_ladder(whole, order, request.keep_inputs, std::move(seeds), rule);
 }
 
 Result<Problems> prepare(const model::Graph& graph, const profiler::DeviceProfile& profile, const PlanRequest& request, BandSearch search,

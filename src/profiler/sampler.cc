@@ -37,6 +37,16 @@ void add(std::vector<Candidate>& candidates, const StepTimer& timer, const StepT
   candidates.push_back(candidate);
 }
 
+/// The share of its rows that a sampled band has; 1: none is sampled. A kernel that computes several rows together is cut where they end: plans
+/// have bands of few such runs, and what each of them does again counts most where there is one, or two.
+double band_of(const kernels::KernelDescriptor& kernel, std::int64_t rows, std::size_t turn) noexcept {
+  constexpr std::int64_t kLeastRows = 28;
+  if (!kernel.slices_rows || turn % 4 != 1) return 1;
+  const std::int64_t granule = kernel.row_granule, wanted = granule * (turn % 8 == 1 ? 1 : 2);
+  if (granule > 1) return wanted < rows ? (static_cast<double>(wanted) + 0.5) / static_cast<double>(rows) : 1;
+  return rows >= kLeastRows ? kBand : 1;
+}
+
 double distance(const StepWork& a, const StepWork& b) noexcept {
   const detail::TileExtent tile = detail::tile_of(name_of(active_isa()));
   return 1 / std::sqrt(detail::likeness(detail::features_of(a, tile), detail::features_of(b, tile)));
@@ -101,7 +111,8 @@ std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer&
       const bool cuts = kernel->slices_channels && !node.weights.empty() && graph.weight(node.weights[0]).panels >= 8;
       if (cuts && turn % 2 == 0) add(candidates, timer, {graph, node, *kernel, KernelUse::kRun, kSlice});
       const std::int64_t rows = row_extents(graph.tensor(node.outputs[0]).shape).rows;
-      if (kernel->slices_rows && rows >= 28 && turn % 4 == 1) add(candidates, timer, {graph, node, *kernel, KernelUse::kRun, 1, kBand});
+      if (const double band = band_of(*kernel, rows, turn); band < 1)
+        add(candidates, timer, {graph, node, *kernel, KernelUse::kRun, 1, band});
       ++turn;
       if (kernel->derived_panel_bytes == nullptr || node.weights.empty()) continue;
       add(candidates, timer, {graph, node, *kernel, KernelUse::kRunDerived});

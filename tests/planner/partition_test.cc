@@ -319,12 +319,23 @@ TEST_CASE("a budget between two rungs takes the first that fits") {
 TEST_CASE("rings that are never needed at one step lie at one place, others beside each other") {
   // By step: a and c take turns, b meets both, d meets nobody.
   const std::vector<RingUse> rings = {{128, {{6, 8}, {0, 2}}}, {64, {{7, 9}, {1, 3}}}, {64, {{8, 10}, {3, 4}}}, {192, {{4, 6}}}};
-  CHECK(busy_together(rings[0], rings[1]));
-  CHECK_FALSE(busy_together(rings[0], rings[2]));
-  CHECK(busy_together(rings[1], rings[2]));
+  const BusySteps busy(rings);
+  CHECK(busy.meet(0, 1));
+  CHECK_FALSE(busy.meet(0, 2));
+  CHECK(busy.meet(1, 2));
   const SharedRings shared = share_rings(rings, 64);
   CHECK(shared.offsets == std::vector<std::uint64_t>{0, 128, 0, 0});
   CHECK(shared.bytes == 192);
+}
+
+TEST_CASE("rings meet where a step is in ranges of both, in whichever words their bits lie") {
+  for (const std::int64_t at : {0, 1, 62, 63, 64, 65, 127, 128, 200}) {
+    const std::vector<RingUse> rings = {{64, {{at, at + 1}}}, {64, {{at + 1, at + 130}, {0, at}}}, {64, {{0, at + 130}}}};
+    const BusySteps busy(rings);
+    CHECK_FALSE(busy.meet(0, 1));
+    CHECK(busy.meet(0, 2));
+    CHECK(busy.meet(1, 2));
+  }
 }
 
 TEST_CASE("rows lie in the slots that others leave free, and a workspace in what is free at its step") {

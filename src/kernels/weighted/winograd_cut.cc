@@ -22,9 +22,10 @@ constexpr std::int64_t kManySquares = 56;
 /// Channels whose weights are transformed right before they are multiplied: 300 KB for a pair of panels. Half as many load and store m
 /// too often (7 %). A row of points at a time, so that u stays in L1, takes 5 to 10 % longer: the raw panels are read six times.
 constexpr std::int64_t kDepthAtATime = 64;
-/// And in a band of few squares: bands are for when memory is short, and u is then half of the workspace. A quarter of it takes no longer
-/// in ResNet-50 and DenseNet-121 (bands of four rows of 56x56x64 and 56x56x128); an eighth took up to 8 % more of ResNet-50.
-constexpr std::int64_t kDepthInBands = 16;
+/// And in a band of few squares: bands are for when memory is short, and u is then half of the workspace. A quarter of the depth leaves u at
+/// most half as large as v, but less than this loads and stores m too often: with a half of it bands of four rows took 5 to 15 % longer on an
+/// Intel Xeon, at 64 to 512 channels. (A row of points at a time, which writes m once, took 5 % longer than a half of it where v is small.)
+constexpr std::int64_t kDepthInBands = 32;
 
 std::int64_t whole_lines(std::int64_t floats) noexcept { return ceil_div(floats, kLineFloats) * kLineFloats; }
 
@@ -62,7 +63,8 @@ WinogradCut::WinogradCut(const ConvolutionParameters& conv, const StepExtent& ex
   const std::int64_t all_u = most_panels * kPoints * winograd_u_point(depth);
   keeps_weights = !extent.derived && squares.count() > kFewSquares && bytes_of_floats(all_u) <= kKeptBytes;
   const bool few_in_band = squares.count() <= kFewSquares && extent.rows.size() < conv.window.out_h;
-  u_depth = keeps_weights ? depth : std::min(depth, few_in_band ? kDepthInBands : kDepthAtATime);
+  const std::int64_t in_band = std::clamp(whole_lines(depth / 4), kDepthInBands, kDepthAtATime);
+  u_depth = keeps_weights ? depth : std::min(depth, few_in_band ? in_band : kDepthAtATime);
   const std::int64_t square_bytes = bytes_of_floats(kPoints * (odd_lines(depth) + kSquareFloats));
   const std::int64_t most = keeps_weights ? kFewSquares : std::clamp<std::int64_t>(kSquaresBytes / square_bytes, 1, kManySquares);
   blocks = std::max<std::int64_t>(1, ceil_div(squares.count(), most));

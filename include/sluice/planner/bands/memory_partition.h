@@ -239,11 +239,18 @@ class RegionSearch {
 
 }  // namespace detail
 
-/// `whole`: of `order`, without chains. `seeds`: regions to begin with, which may go.
+/// `whole`: of `order`, without chains. `seeds`: regions to begin with, which may go. It begins without any, too, and keeps what ends lower: those
+/// that exist already count in what regions may cost. The rule's work is for both, half of it for each, and what the first leaves for the second.
 inline Ladder partition_ladder(const Problem& whole, const std::vector<NodeId>& order, bool keep_inputs, std::vector<Region> seeds,
                                const PartitionRule& rule) {
   detail::RegionMeasures measures(whole, order, keep_inputs, rule);
-  return detail::RegionSearch(measures).climb(std::move(seeds));
+  if (!seeds.empty()) measures.allow(rule.work / 2);
+  Ladder bare = detail::RegionSearch(measures).climb({});
+  if (seeds.empty()) return bare;
+  measures.allow(rule.work - std::min(rule.work, measures.worked()));
+  measures.begin();
+  Ladder ladder = detail::RegionSearch(measures).climb(std::move(seeds));
+  return bare.lowest() < ladder.lowest() ? bare : ladder;
 }
 
 /// The same for the least activations. Limits of the overhead below the rule's are tried before it, always the same ones, and nothing that was

@@ -62,6 +62,8 @@ class RegionMeasures {
 
   /// Another limit, for what is looked for from here on.
   void limit(double max_overhead) noexcept { rule_.max_overhead = max_overhead; }
+  /// Nodes that may be looked at.
+  void allow(std::uint64_t work) noexcept { rule_.work = work; }
   /// Work is counted from here on, and nothing is settled.
   void begin() noexcept {
     worked_ = 0;

@@ -57,10 +57,6 @@ bool meet(Iterator a, Iterator a_end, Iterator b, Iterator b_end) noexcept {
   return false;
 }
 
-inline bool busy_together(const RingUse& a, const RingUse& b) noexcept {
-  return meet(a.busy.rbegin(), a.busy.rend(), b.busy.rbegin(), b.busy.rend());
-}
-
 /// The lowest offset of `bytes` that `taken` leave free, which is sorted by where they begin. A multiple of `alignment`.
 inline std::uint64_t lowest_free(const std::vector<Interval<std::uint64_t>>& taken, std::uint64_t bytes, std::uint64_t alignment) noexcept {
   std::uint64_t at = 0;
@@ -76,8 +72,43 @@ struct SharedRings {
   std::uint64_t bytes = 0;
 };
 
-/// Places rings, the largest first, each at the lowest address that those in use at its time leave. O(n^2 * uses), mostly O(n^2): most rings
-/// are in use for more than half of the time, so that two of them must meet.
+/// The same ranges for many rings, a bit for each step: two rings meet where both have one.
+class BusySteps {
+ public:
+  explicit BusySteps(const std::vector<RingUse>& rings) {
+    for (const RingUse& ring : rings)
+      if (!ring.busy.empty()) words_ = std::max(words_, ceil_div(ring.busy.front().end, kBits));
+    bits_.assign(rings.size() * static_cast<std::size_t>(words_), 0);
+    for (std::size_t r = 0; r < rings.size(); ++r)
+      for (const Interval<std::int64_t>& range : rings[r].busy) mark(of(r), range);
+  }
+  bool meet(std::size_t a, std::size_t b) const noexcept {
+    const std::uint64_t *const x = of(a), *const y = of(b);
+    for (std::int64_t i = 0; i < words_; ++i)
+      if ((x[i] & y[i]) != 0) return true;
+    return false;
+  }
+
+ private:
+  static constexpr std::int64_t kBits = 64;
+
+  std::uint64_t* of(std::size_t ring) noexcept { return bits_.data() + ring * static_cast<std::size_t>(words_); }
+  const std::uint64_t* of(std::size_t ring) const noexcept { return bits_.data() + ring * static_cast<std::size_t>(words_); }
+
+  static void mark(std::uint64_t* words, Interval<std::int64_t> range) noexcept {
+    for (std::int64_t step = range.begin; step < range.end;) {
+      const std::int64_t end = std::min(range.end, (step / kBits + 1) * kBits), count = end - step;
+      words[step / kBits] |= (~std::uint64_t{0} >> (kBits - count)) << (step % kBits);
+      step = end;
+    }
+  }
+
+  std::int64_t words_ = 0;
+  std::vector<std::uint64_t> bits_;
+};
+
+/// Places rings, the largest first, each at the lowest address that those in use at its time leave. O(n^2 * steps / 64), mostly O(n^2): most
+/// rings are in use for more than half of the time, so that two of them must meet.
 inline SharedRings share_rings(const std::vector<RingUse>& rings, std::uint64_t alignment) {
   SharedRings shared{std::vector<std::uint64_t>(rings.size(), 0), 0};
   std::vector<std::size_t> order(rings.size());
@@ -90,16 +121,19 @@ inline SharedRings share_rings(const std::vector<RingUse>& rings, std::uint64_t 
     busy.push_back(ring.busy_steps());
     steps = std::max(steps, ring.busy.empty() ? 0 : ring.busy.front().end);
   }
-  std::vector<Interval<std::uint64_t>> taken;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    taken.clear();
-    for (std::size_t k = 0; k < i; ++k)
-      if (busy[order[k]] + busy[order[i]] > steps || busy_together(rings[order[k]], rings[order[i]]))
-        taken.push_back({shared.offsets[order[k]], shared.offsets[order[k]] + rings[order[k]].bytes});
-    sluice::sort(taken.begin(), taken.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-    const std::uint64_t at = lowest_free(taken, rings[order[i]].bytes, alignment);
-    shared.offsets[order[i]] = at;
-    shared.bytes = std::max(shared.bytes, at + rings[order[i]].bytes);
+  const BusySteps busy_steps(rings);
+  std::vector<std::size_t> placed;  // by offset
+  for (const std::size_t ring : order) {
+    std::uint64_t at = 0;
+    for (const std::size_t other : placed) {
+      const std::uint64_t begin = shared.offsets[other], end = begin + rings[other].bytes;
+      if (begin >= at + rings[ring].bytes) break;
+      if (end > at && (busy[other] + busy[ring] > steps || busy_steps.meet(other, ring))) at = align_up(end, alignment);
+    }
+    shared.offsets[ring] = at;
+    shared.bytes = std::max(shared.bytes, at + rings[ring].bytes);
+    const auto behind = [&](std::size_t other) { return shared.offsets[other] > at; };
+    placed.insert(std::find_if(placed.begin(), placed.end(), behind), ring);
   }
   return shared;
 }
