@@ -103,16 +103,50 @@ TEST_CASE("a larger limit never ends higher, and no search ends above that from 
 }
 
 TEST_CASE("measured rates that promise that bands save time are not believed where least activations are asked for") {
-  NetBuilder net("relu");
-  net.output(net.relu(net.input({1, 64, 64, 64})));
-  const model::Graph graph = net.finish();
   profiler::DeviceProfile profile;
   profile.kernels.emplace_back();  // measured
+  const auto share_of_whole = [&](std::int64_t columns, std::int64_t rows, std::uint64_t far_bytes) {
+    NetBuilder net("relu");
+    net.output(net.relu(net.input({1, 64, columns, 64})));
+    const model::Graph graph = net.finish();
+    const Problem problem = problem_of(graph, profile);
+    StepCosts costs(problem, false);
+    return costs.seconds(NodeId(0), {0, {0, rows}, far_bytes}) / costs.seconds(NodeId(0), {0, {0, 64}, 0}) * 64 / static_cast<double>(rows);
+  };
+  for (const std::int64_t rows : {1, 8, 32}) {
+    CHECK(share_of_whole(16, rows, 0) >= 0.999999);
+    const auto bytes_of_rows = static_cast<std::uint64_t>(rows) * 128 * 64 * 8;  // read and written
+    CHECK(share_of_whole(128, rows, 0) < 0.9);  // but what a core's own cache does not hold of the whole, 3 MiB
+    CHECK(share_of_whole(128, rows, bytes_of_rows) >= 0.999999);
+  }
+}
+
+TEST_CASE("with measured rates a band counts the weights that it transforms again, and those that come back from a shared cache") {
+  NetBuilder net("winograd");
+  net.output(net.conv(net.input({1, 32, 32, 128}), {.channels = 128, .kernel = 3}));
+  net.last_node().numeric = model::NumericClass::kWinograd4;
+  const model::Graph graph = net.finish();
+  profiler::DeviceProfile profile;
+  profiler::KernelRates rates;
+  rates.kernel = {kernels::kernel_id::kConvWinograd, profiler::KernelUse::kRun};
+  rates.seconds_per[3] = 1e-9;  // by these a band takes its share
+  profile.kernels.push_back(rates);
   const Problem problem = problem_of(graph, profile);
+  const auto kernel = problem.kernels[0];
+  REQUIRE(kernel->id == rates.kernel.kernel);
   StepCosts costs(problem, false);
-  const double whole = costs.seconds(NodeId(0), {0, {0, 64}, 0});
-  for (const std::int64_t rows : {1, 8, 32})
-    CHECK(costs.seconds(NodeId(0), {0, {0, rows}, 0}) * 64 >= whole * static_cast<double>(rows) * 0.999999);
+  const auto flops = [&](std::int64_t rows) {
+    return static_cast<double>(kernel->cost(graph, graph.nodes[0], {{0, rows}, {0, 128}, problem.threads, false}).flops);
+  };
+  const auto seconds = [&](std::int64_t rows, std::uint64_t round_bytes) {
+    return costs.seconds(NodeId(0), {0, {0, rows}, 0, round_bytes});
+  };
+  for (const std::int64_t rows : {4, 8}) {
+    CHECK(flops(rows) * 32 > flops(32) * static_cast<double>(rows) * 1.02);
+    CHECK(seconds(rows, 0) >= seconds(32, 0) * flops(rows) / flops(32) * 0.999999);
+  }
+  CHECK(seconds(4, 2u << 20) > seconds(4, 1u << 20));
+  CHECK(seconds(4, 1u << 20) == seconds(4, 1));
 }
 
 TEST_CASE("regions that were taken first go where others need less") {

@@ -178,6 +178,8 @@ constexpr bool by_value(KernelId kernel) noexcept {
   return kernel == kAffine || kernel == kLayerNorm || kernel == kIntegerTable || kernel == kIntegerSoftmax;
 }
 
+inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
+
 inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (is_depthwise(kernel)) return depthwise_terms(work);
   if (is_recurrent(kernel)) return recurrent_terms(work);
@@ -366,6 +368,17 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kern
   const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
   const double each = rates == nullptr ? 1 / profile.memory_bytes_per_second : rates->seconds_per.back();
   return more * each * profile.compute_slowdown;
+}
+
+/// The part of a step's time that is due to tensors that a core's own cache does not hold, as the fit has it: what bands of few rows save.
+inline double seconds_of_large_tensors(const DeviceProfile& profile, UsedKernel kernel, const StepWork& work) noexcept {
+  const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
+  if (rates == nullptr) return detail::bytes_beyond(work) / profile.memory_bytes_per_second * profile.compute_slowdown;
+  double seconds = rates->seconds_per.back() * detail::bytes_beyond(work);
+  if (!detail::is_depthwise(kernel.kernel) && !detail::is_recurrent(kernel.kernel))
+    seconds += rates->seconds_per[detail::kOfLargeOutput] * detail::bytes_crowded_out(work.cost.output_bytes) +
+               rates->seconds_per[detail::kOfLargeInput] * detail::bytes_crowded_out(work.cost.input_bytes);
+  return seconds * profile.compute_slowdown;
 }
 
 /// Standard deviation of ln(measured / predicted) of a kernel's steps; what was not measured may be twice as fast or slow.

@@ -31,6 +31,8 @@ class StepCosts {
   /// Figures of the whole node with its weights in the finest slices: its time, and what it needs besides blocks.
   struct Whole {
     double seconds = 0;
+    double flops = 0;
+    double far = 0;  // seconds that are due to large tensors
     Need own;
     bool known = false;
   };
@@ -38,7 +40,9 @@ class StepCosts {
     Whole& whole = whole_[id.index()];
     if (whole.known) return whole;
     const RowRange rows{0, row_extents(problem_.graph->tensor(problem_.graph->node(id).outputs[0]).shape).rows};
-    whole = {seconds(id, {0, rows, 0}), own_need(id, rows), true};
+    const profiler::StepWork work = work_of(id, rows);
+    whole = {seconds(id, {0, rows, 0}), static_cast<double>(work.cost.flops),
+             profiler::seconds_of_large_tensors(*problem_.profile, used(id), work), own_need(id, rows), true};
     return whole;
   }
 
@@ -50,7 +54,7 @@ class StepCosts {
   }
 
   double seconds(NodeId id, const BandStep& band) {
-    const Key key{id.index(), band.rows.size(), band.far_bytes, band.round_bytes};
+    const Key key{id.index(), band.rows.size(), band.far_bytes, round_that_counts(band.round_bytes)};
     if (const auto known = seconds_.find(key); known != seconds_.end()) return known->second;
     StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
     step.rows = band.rows;
@@ -58,7 +62,13 @@ class StepCosts {
     step.round_bytes = band.round_bytes;
     const double rated = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
     if (seconds_.size() >= kMostKept) seconds_.clear();  // a long search would hold more than the run of a small net
-    return seconds_[key] = rated + again(id, band.rows, rated);
+    return seconds_[key] = rated + again(id, band, rated);
+  }
+
+  /// The same for all rounds that make no difference (see `price_step` and `seconds_to_come_back`).
+  std::uint64_t round_that_counts(std::uint64_t bytes) const noexcept {
+    if (bytes <= kOwnCache) return std::min<std::uint64_t>(bytes, 1);
+    return std::min(std::max(bytes, profiler::kSharedCachesKeep), problem_.kernels.run_bytes());
   }
 
   /// `sliced`: its steps may take a part of the channels.
@@ -71,7 +81,8 @@ class StepCosts {
 
  private:
   /// What rates do not say of a band, which takes `rated` seconds by them: what it reads whole comes again from a shared cache for each band.
-  double again(NodeId id, RowRange rows, double rated) {
+  double again(NodeId id, const BandStep& band, double rated) {
+    const RowRange rows = band.rows;
     const model::Node& node = problem_.graph->node(id);
     const std::int64_t all = row_extents(problem_.graph->tensor(node.outputs[0]).shape).rows;
     const bool measured = !problem_.profile->kernels.empty();
@@ -87,7 +98,7 @@ class StepCosts {
     const double share = static_cast<double>(rows.size()) / static_cast<double>(all);
     const double bytes = (1 - share)  // the first band's reading is that of the whole node
                          * (tensors / tensor_speed + (measured ? 0 : weights_again(id)));
-    const double slow = measured ? slower_than_promised(id, share, rated) : slow_to_start(rated);
+    const double slow = measured ? slower_than_promised(id, band, share, rated) : slow_to_start(rated);
     return slow + bytes / problem_.profile->memory_bytes_per_second * problem_.profile->compute_slowdown;
   }
 
@@ -110,9 +121,35 @@ class StepCosts {
   /// Measured rates promise savings, and a search picks what is promised most: in `bert` dense layers in three bands 10 % less, which took 4 %
   /// more. A band takes no less than its share of the whole node's work, and a dispatch of its own: without that 56 bands of a concatenation
   /// counted no more than the whole, and in DenseNet-121 they took twice as long.
-  double slower_than_promised(NodeId id, double share, double rated) {
-    const double dispatch = problem_.profile->step_overhead_seconds;
-    return std::max(0.0, share * whole(id).seconds + (1 - share) * dispatch - rated);
+  double slower_than_promised(NodeId id, const BandStep& band, double share, double rated) {
+    constexpr double kStart = 0.5e-6;  // until a step's code is near and its branches are known
+    const Whole& all = whole(id);
+    const profiler::StepWork work = work_of(id, band.rows);
+    // The kernel's own formula counts what each band does again: weights that Winograd transforms, tiles that its rows do not fill.
+    const double done = all.flops > 0 ? std::max(share, static_cast<double>(work.cost.flops) / all.flops) : share;
+    // What the fit says that tensors cost which a core's own cache does not hold, as far as the band has none of them.
+    const double rows = static_cast<double>(work.cost.input_bytes + work.cost.output_bytes);
+    const double saved = std::min(all.far, all.seconds) * std::max(0.0, 1 - static_cast<double>(band.far_bytes) / std::max(rows, 1.0));
+    const double cold =
+        problem_.profile->step_overhead_seconds + kStart * problem_.profile->compute_slowdown + seconds_to_come_back(id, band);
+    return std::max(0.0, done * all.seconds - share * saved + (1 - share) * cold - rated);
+  }
+
+  /// Where all nodes of a chain touch more in a round than a core's own cache holds, a band finds its weights and workspace in a shared one.
+  double seconds_to_come_back(NodeId id, const BandStep& band) const {
+    constexpr double kShared = 8;  // times as fast as memory, as far as a step waits for it
+    if (band.round_bytes <= kOwnCache) return 0;
+    double bytes = static_cast<double>(workspace(id, band.rows, false));
+    for (WeightId w : problem_.graph->node(id).weights) bytes += static_cast<double>(problem_.graph->weight(w).bytes.count());
+    return bytes / (kShared * problem_.profile->memory_bytes_per_second) * problem_.profile->compute_slowdown;
+  }
+
+  profiler::UsedKernel used(NodeId id) const { return {problem_.kernels[id.index()]->id, profiler::KernelUse::kRun}; }
+
+  profiler::StepWork work_of(NodeId id, RowRange rows) const {
+    const model::Node& node = problem_.graph->node(id);
+    const kernels::StepExtent extent{rows, {0, model::step_channels(*problem_.graph, node)}, problem_.threads, false};
+    return profiler::work_of(*problem_.kernels[id.index()], profiler::KernelUse::kRun, *problem_.graph, node, extent);
   }
 
   struct Key {
@@ -141,6 +178,7 @@ class StepCosts {
   }
 
   static constexpr std::size_t kMostKept = 4096;
+  static constexpr std::uint64_t kOwnCache = 1u << 20;
 
   const Problem& problem_;
   std::unordered_map<Key, double, Hash> seconds_;
