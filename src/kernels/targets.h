@@ -2,7 +2,8 @@
 //
 // To be included before the first Highway header. The scalar target is Highway's one-lane target, not the emulated vectors, so that all
 // compilers run the same scalar code. Highway always compiles it last on x86-64, where it is what every CPU has; a build for another
-// instruction set alone never calls it, so SLUICE_BUILDS_TARGET is false there and a source's kernels are left out:
+// instruction set alone never calls it, so SLUICE_BUILDS_TARGET is false there and a source's kernels are left out. (Not where the compiler's own flags
+// allow more, such as -march=native: then it is not compiled last, and headers that are read once for each target count on it.)
 //
 //     ...                              // Highway includes the source for each target
 //     #if SLUICE_BUILDS_TARGET
@@ -14,10 +15,10 @@
 // A build for one instruction set has no code for the others.
 #if defined(SLUICE_ONLY_AVX512)
 #define SLUICE_LEFT_OUT_TARGETS HWY_AVX2
-#define SLUICE_BUILDS_TARGET (HWY_TARGET == HWY_AVX3)
+#define SLUICE_BUILDS_TARGET (HWY_TARGET == HWY_AVX3 || HWY_STATIC_TARGET != HWY_SCALAR)
 #elif defined(SLUICE_ONLY_AVX2)
 #define SLUICE_LEFT_OUT_TARGETS HWY_AVX3
-#define SLUICE_BUILDS_TARGET (HWY_TARGET == HWY_AVX2)
+#define SLUICE_BUILDS_TARGET (HWY_TARGET == HWY_AVX2 || HWY_STATIC_TARGET != HWY_SCALAR)
 #elif defined(SLUICE_ONLY_SCALAR)
 #define SLUICE_LEFT_OUT_TARGETS (HWY_AVX2 | HWY_AVX3)
 #else

@@ -33,7 +33,7 @@ struct PointwiseCut {
 // Two panels of so many inputs are 128 KiB. With all 3072 of a transformer's at once, the inputs, the block in use and the block that is
 // fetched crowd each other out of L2 (84 % of the peak became 96 at 64 rows, weights from memory).
 constexpr std::int64_t kLongDepth = 1024;
-constexpr std::int64_t kTilesWithSums = 16;  // their sums take 32 KiB of the stack
+constexpr std::int64_t kTilesWithSums = 16;  // their sums take 36 KiB of the stack
 
 /// Rows that lie so many bytes apart share two of a first cache's 64 sets: half of a tile's 14 and the weights fill 8 ways.
 constexpr std::int64_t kCrowdingPitch = 2048;
