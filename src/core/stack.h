@@ -1,6 +1,6 @@
 // How much of its stack the calling thread has left, before something is called that wants much of it.
 //
-// A thread of 32 KiB (some runtimes start such) would end by SIGSEGV in the middle of a run, where a tile's sums alone take that much. So
+// A thread of 32 KiB (some runtimes start such) would end by SIGSEGV in the middle of a run, where a tile's sums alone take 36. So
 // the entry points ask first. Nothing says portably where a stack ends, and pthread_getattr_np allocates: instead the system is asked
 // whether the pages below are there, once for a thread; a page that guards the stack is not.
 #pragma once

@@ -13,7 +13,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kFrame = 4096;          // a page
-constexpr std::size_t kLeftOver = 64 * 1024;  // runs take up to 53 KiB (kLeastStack)
+constexpr std::size_t kLeftOver = 64 * 1024;  // runs take up to some 57 KiB (kLeastStack)
 constexpr std::size_t kMargin = 2 * kFrame;
 
 /// One frame, and those below it, each in a call of its own, so that none of them is larger than a stack's guard.

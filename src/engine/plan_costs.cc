@@ -52,7 +52,7 @@ Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::
 }
 
 /// Computing of all turns of the subgraphs that a step runs; of branches the longer.
-Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, const plan::Step& step, profiler::StepPrices& prices) {
+Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, const plan::Step& step, profiler::WorkPrices& prices) {
   const model::Node& node = graph.node(step.node);
   const kernels::KernelDescriptor& kernel = *kernels::find_kernel(step.kernel);
   const std::int64_t turns = kernel.weight_turns == nullptr ? 1 : std::max<std::int64_t>(kernel.weight_turns(graph, node), 1);
@@ -69,7 +69,7 @@ Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, c
 }  // namespace
 
 Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
-                                profiler::StepPrices& prices) {
+                                profiler::WorkPrices& prices) {
   const profiler::DeviceProfile& profile = prices.profile();
   planner::Costs costs;
   costs.load_start = profile.load_start_seconds;

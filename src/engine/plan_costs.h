@@ -3,7 +3,7 @@
 
 #include "sluice/plan/plan.h"
 #include "sluice/planner/stream/simulate.h"
-#include "sluice/profiler/step_prices.h"
+#include "sluice/profiler/work_prices.h"
 
 namespace sluice::engine {
 
@@ -12,7 +12,7 @@ planner::Schedule schedule_of(const plan::Plan& plan);
 
 /// Seconds of each step and load, by the profile of `prices`. Errors: kInvalidPlan for a kernel that this build does not have.
 Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
-                                profiler::StepPrices& prices);
+                                profiler::WorkPrices& prices);
 
 /// The time of nodes without steps on a device that copies them. Errors: as above.
 Result<std::vector<planner::NodeCopy>> copies_of(const model::Graph& graph, const plan::Plan& plan, const profiler::DeviceProfile& profile);

@@ -87,7 +87,7 @@ double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPredictio
 }
 
 Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Bytes overhead, const SessionOptions& options,
-                                profiler::StepPrices& prices, const double* planned_ms) {
+                                profiler::WorkPrices& prices, const double* planned_ms) {
   const profiler::DeviceProfile& profile = prices.profile();
   const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
   const planner::Schedule schedule = engine::schedule_of(plan);
@@ -132,26 +132,20 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
 
 }  // namespace
 
-class Predictor::Pricing {
- public:
-  explicit Pricing(const SessionOptions& options) : prices(engine::profile_for(options)) {}
-  profiler::StepPrices prices;
-};
-
 Predictor::Predictor(std::shared_ptr<const Model> model, const SessionOptions& options) : model_(std::move(model)), options_(options) {}
 Predictor::~Predictor() = default;
 
 template <class Price>
 Result<LatencyPrediction> Predictor::priced(const Price& price) const {
   const std::lock_guard lock(mutex_);
-  if (pricing_ == nullptr) pricing_ = std::make_unique<Pricing>(options_);
-  return price(pricing_->prices);
+  if (prices_ == nullptr) prices_ = std::make_unique<profiler::WorkPrices>(engine::profile_for(options_));
+  return price(*prices_);
 }
 
 Result<LatencyPrediction> Predictor::of(const plan::Plan& plan, Bytes overhead) const {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options_));
   return or_out_of_memory(model_->file().path(), [&] {
-    return priced([&](profiler::StepPrices& prices) { return price(*model_, plan, overhead, options_, prices, nullptr); });
+    return priced([&](profiler::WorkPrices& prices) { return price(*model_, plan, overhead, options_, prices, nullptr); });
   });
 }
 
@@ -162,7 +156,7 @@ Result<LatencyPrediction> Predictor::at(Bytes budget) const {
     SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*model_, options));
     const plan::Prediction& expected = planned.plan.prediction;
     const double ms = planned.plan.repeat ? expected.period_ms : expected.cold_ms;
-    return priced([&](profiler::StepPrices& prices) { return price(*model_, planned.plan, planned.overhead, options, prices, &ms); });
+    return priced([&](profiler::WorkPrices& prices) { return price(*model_, planned.plan, planned.overhead, options, prices, &ms); });
   });
 }
 

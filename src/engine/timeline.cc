@@ -61,7 +61,7 @@ Result<ExpectedTimes> expected_times(const Model& model, const plan::Plan& plan,
   return or_out_of_memory(model.file().path(), [&]() -> Result<ExpectedTimes> {
     const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
     const planner::Schedule schedule = engine::schedule_of(plan);
-    profiler::StepPrices prices(engine::profile_for(options));
+    profiler::WorkPrices prices(engine::profile_for(options));
     SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, prices));
     planner::Gates gates;
     for (const plan::Load& load : plan.loads)

@@ -124,7 +124,7 @@ class Net {
   void print() const {
     const plan::Plan& plan = this->plan();
     const model::Graph& graph = model_->graph();
-    profiler::StepPrices prices(profile_);
+    profiler::WorkPrices prices(profile_);
     const planner::Costs costs = must(engine::costs_of(graph, plan, engine::schedule_of(plan), prices));
     const std::uint64_t run_bytes = profiler::run_bytes_of(graph);
     double predicted = 0;

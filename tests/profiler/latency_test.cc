@@ -4,7 +4,7 @@
 #include <random>
 
 #include "sluice/profiler/fit.h"
-#include "sluice/profiler/step_prices.h"
+#include "sluice/profiler/work_prices.h"
 
 namespace sluice::profiler {
 namespace {
@@ -234,7 +234,7 @@ TEST_CASE("remembered prices are those of the latency model, also when nothing w
   bytes.numeric = model::NumericClass::kInt8;
   constexpr KernelId kUnknown{8};
   for (const std::size_t most : {std::size_t{3}, std::size_t{1000}}) {
-    StepPrices prices(measured, most);
+    WorkPrices prices(measured, most);
     std::mt19937 random(7);
     std::vector<StepWork> works;
     for (int i = 0; i < 10; ++i) {

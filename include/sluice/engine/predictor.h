@@ -23,6 +23,10 @@
 
 namespace sluice {
 
+namespace profiler {
+class WorkPrices;
+}
+
 struct NodePrediction {
   NodeId node;
   KernelId kernel = KernelId::kNone;
@@ -56,14 +60,13 @@ class Predictor {
   Result<LatencyPrediction> of(const plan::Plan& plan, Bytes overhead) const;
 
  private:
-  class Pricing;
   template <class Price>
   Result<LatencyPrediction> priced(const Price& price) const;
 
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
   mutable std::mutex mutex_;  // of what follows
-  mutable std::unique_ptr<Pricing> pricing_;
+  mutable std::unique_ptr<profiler::WorkPrices> prices_;
 };
 
 }  // namespace sluice

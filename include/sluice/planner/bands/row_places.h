@@ -31,8 +31,21 @@ struct SlotUse {
   std::uint64_t bytes() const noexcept { return slot_bytes * busy.size(); }
 };
 
+/// Do two lists of disjoint ranges, both rising, have a step in common?
 inline bool meet(const std::vector<Interval<std::int64_t>>& a, const std::vector<Interval<std::int64_t>>& b) noexcept {
-  return meet(a.begin(), a.end(), b.begin(), b.end());
+  for (auto i = a.begin(), k = b.begin(); i != a.end() && k != b.end(); ++(i->end <= k->end ? i : k))
+    if (i->overlaps(*k)) return true;
+  return false;
+}
+
+/// The lowest offset of `bytes` that `taken` leave free, which is sorted by where they begin. A multiple of `alignment`.
+inline std::uint64_t lowest_free(const std::vector<Interval<std::uint64_t>>& taken, std::uint64_t bytes, std::uint64_t alignment) noexcept {
+  std::uint64_t at = 0;
+  for (const Interval<std::uint64_t>& other : taken) {
+    if (other.begin >= at + bytes) break;
+    at = std::max(at, align_up(other.end, alignment));
+  }
+  return at;
 }
 
 /// A block that fills up. What is placed must outlive it.

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "sluice/core/interval.h"
-#include "sluice/core/sort.h"
 #include "sluice/core/units.h"
 
 namespace sluice::planner {
@@ -46,26 +45,6 @@ struct RingUse {
     return steps;
   }
 };
-
-/// Do two lists of disjoint ranges, both rising, have a step in common?
-template <class Iterator>
-bool meet(Iterator a, Iterator a_end, Iterator b, Iterator b_end) noexcept {
-  while (a != a_end && b != b_end) {
-    if (a->overlaps(*b)) return true;
-    ++(a->end <= b->end ? a : b);
-  }
-  return false;
-}
-
-/// The lowest offset of `bytes` that `taken` leave free, which is sorted by where they begin. A multiple of `alignment`.
-inline std::uint64_t lowest_free(const std::vector<Interval<std::uint64_t>>& taken, std::uint64_t bytes, std::uint64_t alignment) noexcept {
-  std::uint64_t at = 0;
-  for (const Interval<std::uint64_t>& other : taken) {
-    if (other.begin >= at + bytes) break;
-    at = std::max(at, align_up(other.end, alignment));
-  }
-  return at;
-}
 
 struct SharedRings {
   std::vector<std::uint64_t> offsets;

@@ -13,12 +13,12 @@
 
 namespace sluice::profiler {
 
-class StepPrices {
+class WorkPrices {
  public:
   /// `profile` is copied. Remembers at most `most` prices, 160 bytes each, and begins anew then.
-  explicit StepPrices(DeviceProfile profile, std::size_t most = 1 << 14) : profile_(std::move(profile)), most_(most) {}
-  StepPrices(const StepPrices&) = delete;
-  StepPrices& operator=(const StepPrices&) = delete;
+  explicit WorkPrices(DeviceProfile profile, std::size_t most = 1 << 14) : profile_(std::move(profile)), most_(most) {}
+  WorkPrices(const WorkPrices&) = delete;
+  WorkPrices& operator=(const WorkPrices&) = delete;
 
   const DeviceProfile& profile() const noexcept { return profile_; }
 
