@@ -196,7 +196,7 @@ class Builder {
       resize(m, turn % 8 == 3 ? ResizeMode::kNearest : ResizeMode::kLinear);
       model::Node& affine = add(OpKind::kAffine, {tensor(shape)}, shape);
       affine.weights = {plain(m.channels), plain(m.channels)};
-      if (m.rows <= 56) transposed(m);
+      if (m.rows <= 128) transposed(m, turn / 4);
     }
   }
 
@@ -252,14 +252,17 @@ class Builder {
     add(OpKind::kResize, {tensor({1, m.rows, m.columns, m.channels})}, {1, 2 * m.rows, 2 * m.columns, m.channels}, a);
   }
 
-  void transposed(const MapShape& m) {
+  /// Twice as many rows and columns, by windows of decoders: as large as the stride, or with sums of two or four products a pixel.
+  void transposed(const MapShape& m, std::size_t turn) {
+    constexpr std::int64_t kWindows[] = {2, 2, 4, 3};
+    const std::int64_t taps = kWindows[turn % std::size(kWindows)], before = taps > 2 ? 1 : 0, after = taps - 2 - before;
     model::ConvAttributes a;
-    a.window = {m.rows, m.columns, 2 * m.rows, 2 * m.columns, 2, 2, 2, 2};
+    a.window = {m.rows, m.columns, 2 * m.rows, 2 * m.columns, taps, taps, 2, 2, 1, 1, before, before, after, after};
     a.in_channels = m.channels;
     a.out_channels = (m.channels + 1) / 2;
     model::Node& node =
         add(OpKind::kConvTranspose, {tensor({1, m.rows, m.columns, m.channels})}, {1, 2 * m.rows, 2 * m.columns, a.out_channels}, a);
-    add_weighted(node, model::WeightLayout::kPanels, {a.out_channels, 2, 2, m.channels}, a.out_channels, 4 * m.channels);
+    add_weighted(node, model::WeightLayout::kPanels, {a.out_channels, taps, taps, m.channels}, a.out_channels, taps * taps * m.channels);
   }
 
   void sequence(const MapShape& m, std::size_t turn) {

@@ -145,6 +145,35 @@ TEST_CASE("each rung of a ladder has a lower peak, and all are within the overhe
   }
 }
 
+TEST_CASE("a short region round a concatenation lowers a peak before it, where its buffer waits for its last part") {
+  // The upper map's half of the concatenation is made before the peak of the lower maps, the other half behind it.
+  NetBuilder net("u");
+  const TensorId upper = net.conv(net.input({1, 32, 32, 8}), {.channels = 64});
+  TensorId lower = net.pool(upper, 2, 2);
+  for (int i = 0; i < 3; ++i) lower = net.conv(lower, {.channels = 256});
+  const TensorId joined = net.concat({upper, net.conv_transpose(net.conv(lower, {.channels = 16}), 64)}, 3);
+  net.output(net.conv(joined, {.channels = 4}));
+  const model::Graph graph = net.finish();
+  const profiler::DeviceProfile profile;
+  const Problem whole = problem_of(graph, profile);
+  const std::vector<NodeId> order = graph_order(graph);
+  detail::RegionMeasures measures(whole, order, false, {Lower::kActivations, 0.05, 1 << 20});
+  const std::size_t join = order.size() - 2;
+  const auto shortest = measures.bounds_round(join, ~std::uint64_t{0}, detail::RegionMeasures::First::kShortest);
+  const auto least = measures.bounds_round(join, ~std::uint64_t{0});
+  REQUIRE(shortest.size() == least.size());
+  REQUIRE(shortest.size() > 2);
+  for (std::size_t i = 1; i < shortest.size(); ++i) {
+    CHECK(shortest[i - 1].end - shortest[i - 1].first <= shortest[i].end - shortest[i].first);
+    CHECK(least[i - 1].beside <= least[i].beside);
+  }
+  const auto peak_of = [&](std::vector<Region> regions) { return measures.measure(*measures.partition(regions)); };
+  const auto before = peak_of({}), after = peak_of({{join - 1, join + 2, 8}});
+  const auto peak = static_cast<std::size_t>(std::max_element(before.needs.begin(), before.needs.end()) - before.needs.begin());
+  REQUIRE(peak < join - 1);
+  CHECK(before.needs[peak] - after.needs[peak] == 32 * 32 * 64 * sizeof(float));  // the half that waited
+}
+
 TEST_CASE("the partition of least memory halves the peak of a dense block, none leaves it, and no plan is below the bound") {
   const model::Graph graph = dense_block();
   const auto plan_with = [&](Partition partition) { return *make_plan(graph, {}, {.partition = partition}); };

@@ -82,22 +82,27 @@ class RegionSearch {
 
   // ---- regions round a place
 
-  /// Round the peak; and round concatenations whose one buffer lives there, though their last parts are made later.
+  /// Round the peak; and round concatenations whose one buffer lives there, though their last parts are made later. For that buffer to become a
+  /// ring a short region is enough, which leaves the steps at the peak as they are.
   std::optional<Choice> lower(std::size_t peak) {
     std::optional<Choice> best;
     lower_round(peak, peak, best);
     if (on_.size() > rules().band_join_nodes) return best;
     for (const std::size_t join : on_.partition(current_.regions)->joins_living_at(peak))
-      if (join != peak) lower_round(join, peak, best);
+      if (join != peak) lower_round(join, peak, best, RegionMeasures::First::kShortest);
     return best;
   }
 
-  void lower_round(std::size_t place, std::size_t peak, std::optional<Choice>& best) {
+  void lower_round(std::size_t place, std::size_t peak, std::optional<Choice>& best,
+                   RegionMeasures::First order = RegionMeasures::First::kLeastBeside) {
     const auto worth = static_cast<std::uint64_t>(rules().band_gain * static_cast<double>(current_.measure.peak));
     std::size_t tried = 0;
-    for (const RegionMeasures::Bounds& b : on_.bounds_round(place, worth)) {
+    for (const RegionMeasures::Bounds& b : on_.bounds_round(place, worth, order)) {
       if (tried == rules().band_regions || on_.worked_enough()) break;
-      if (best && b.beside >= best->measure.peak) break;
+      if (best && b.beside >= best->measure.peak) {
+        if (order == RegionMeasures::First::kLeastBeside) break;
+        continue;
+      }
       if (try_region(b, peak, worth, best)) ++tried;
     }
   }

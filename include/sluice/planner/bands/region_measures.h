@@ -167,14 +167,18 @@ class RegionMeasures {
     std::size_t first, end;
     std::uint64_t beside;
   };
-  /// Regions round a place with less than `worth` beside them, the least first.
-  std::vector<Bounds> bounds_round(std::size_t place, std::uint64_t worth) {
+  enum class First { kLeastBeside, kShortest };
+  /// Regions round a place with less than `worth` beside them, in that order.
+  std::vector<Bounds> bounds_round(std::size_t place, std::uint64_t worth, First order = First::kLeastBeside) {
     std::vector<Bounds> bounds;
     for (const std::size_t first : ends_of(place, true))
       for (const std::size_t end : ends_of(place, false))
         if (const std::uint64_t bytes = beside(first, end); (end - first >= 2 || pays_alone(first, end)) && bytes < worth)
           bounds.push_back({first, end, bytes});
-    sluice::stable_sort(bounds.begin(), bounds.end(), [](const Bounds& a, const Bounds& b) { return a.beside < b.beside; });
+    sluice::stable_sort(bounds.begin(), bounds.end(), [&](const Bounds& a, const Bounds& b) {
+      if (order == First::kShortest && a.end - a.first != b.end - b.first) return a.end - a.first < b.end - b.first;
+      return a.beside < b.beside;
+    });
     return bounds;
   }
 

@@ -121,7 +121,7 @@ class StepCosts {
   /// more. A band takes no less than its share of the whole node's work, and a dispatch of its own: without that 56 bands of a concatenation
   /// counted no more than the whole, and in DenseNet-121 they took twice as long.
   double slower_than_promised(NodeId id, const BandStep& band, double share, double rated) {
-    constexpr double kStart = 0.5e-6;  // until a step's code is near and its branches are known
+    constexpr double kStart = 0.8e-6;  // until a step's code is near and its branches are known
     const Whole& all = whole(id);
     const profiler::StepWork work = work_of(id, band.rows);
     // The kernel's own formula counts what each band does again: weights that Winograd transforms, tiles that its rows do not fill.
