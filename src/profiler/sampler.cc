@@ -66,7 +66,7 @@ double usual_share(const Candidate& candidate) noexcept {
   if (node.numeric == model::NumericClass::kInt8) return layer ? 1 : 0.2;
   if (panels && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32) return 0.03;
   if (node.op == OpKind::kMatMul) return 0.006;
-  if (node.op == OpKind::kConvTranspose) return 1;
+  if (node.op == OpKind::kConvTranspose) return 2;
   if (node.op == OpKind::kResize) return 0.1;
   if (node.op == OpKind::kRecurrent) return 3;
   if (node.op == OpKind::kUnary) return 0.2;
