@@ -418,10 +418,12 @@ Result<FoundPlan> search_all(const model::Graph& graph, const profiler::DevicePr
     SLUICE_ASSIGN_OR_RETURN(FoundPlan next, search_all(graph, profile, whole));
     lower(std::move(next));
   }
-  for (PassingKinds& spilled : spills) {
-    if (found.plan) return found;
-    SLUICE_ASSIGN_OR_RETURN(FoundPlan next, search_once(graph, profile, request, BandSearch::kThorough, std::move(spilled)));
-    lower(std::move(next));
+  for (const PassingKinds& spilled : spills) {
+    for (std::optional<PlanRequest> asked = request; asked; asked = leaner_request(*asked)) {
+      if (found.plan) return found;
+      SLUICE_ASSIGN_OR_RETURN(FoundPlan next, search_once(graph, profile, *asked, BandSearch::kThorough, spilled));
+      lower(std::move(next));
+    }
   }
   return found;
 }

@@ -515,5 +515,20 @@ TEST_CASE("with a scratch file the least capacity of dense blocks is smaller, an
   CHECK_FALSE(plan->passing.empty());
 }
 
+TEST_CASE("with a scratch file, too, the partition of least activations asks for no larger arena than auto, nor auto than off") {
+  NetBuilder net("stages");
+  TensorId x = net.input({1, 96, 96, 3});
+  for (const std::int64_t channels : {32, 64, 128}) {
+    for (int i = 0; i < 2; ++i) x = net.conv(x, {.channels = channels, .kernel = 3});
+    x = net.pool(x, 2, 2);
+  }
+  net.output(net.conv(x, {.channels = 256, .kernel = 3}));
+  for (const model::Graph& graph : {net.finish(), dense_block()}) {
+    const auto least_of = [&](Partition partition) { return *minimum_capacity(graph, {}, {.partition = partition, .may_spill = true}); };
+    CHECK(least_of(Partition::kLeast) <= least_of(Partition::kAuto));
+    CHECK(least_of(Partition::kAuto) <= least_of(Partition::kOff));
+  }
+}
+
 }  // namespace
 }  // namespace sluice::planner
