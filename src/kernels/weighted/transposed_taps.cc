@@ -23,8 +23,8 @@ constexpr auto kSumBytes = static_cast<std::int64_t>(sizeof(float));
 /// Planes of a thread: they stay in L2 beside the weights of a few panels.
 constexpr std::int64_t kPlaneBytes = 192 * 1024;
 /// Weights of panels that all tiles of some rows pass by, and the sums of their tiles before they are turned.
-constexpr std::int64_t kTapPanels = 12;
-constexpr std::int64_t kTapPanelBytes = 128 * 1024;
+constexpr std::int64_t kMostTapPanels = 12;
+constexpr std::int64_t kTapPanelBytes = 192 * 1024;
 constexpr std::int64_t kTileFloats = 8 * 1024;
 constexpr std::int64_t kLeastColumns = 32;
 
@@ -91,8 +91,9 @@ TapPlan plan_taps(const ConvolutionParameters& conv, const StepExtent& extent) n
   plan.panels = ceil_div(plan.lanes, std::int64_t{kPanelLanes});
   plan.narrow = is_narrow(conv.weighted.panels.layout);
   cut_area(conv.window, extent, plan);
-  const std::int64_t fitting = kTapPanelBytes / (plan.depth * kPanelLanes * kSumBytes) / 2 * 2;
-  plan.block_panels = std::min(plan.panels, std::clamp<std::int64_t>(fitting, 2, kTapPanels));
+  constexpr std::int64_t kGranule = 6;  // tiles take two panels or three
+  const std::int64_t fitting = kTapPanelBytes / (plan.depth * kPanelLanes * kSumBytes) / kGranule * kGranule;
+  plan.block_panels = std::min(plan.panels, std::clamp(fitting, kGranule, kMostTapPanels));
   plan.pixels = std::max<std::int64_t>(2 * kMaxTileRows, kTileFloats / (plan.block_panels * kPanelLanes));
   return plan;
 }
@@ -239,7 +240,8 @@ class TapUnit {
 
   void run_tiles(std::int64_t row, Interval<std::int64_t> pixels, const TileJob& job) const noexcept {
     const RowView& in = call_.inputs[0].view;
-    const std::int64_t count = ceil_div(pixels.size(), std::int64_t{tiles_.rows}), columns = columns_.size();
+    const int tile_rows = tiles_.runs_in_threes(job.panel_count) ? tiles_.rows_of_three : tiles_.rows;
+    const std::int64_t count = ceil_div(pixels.size(), std::int64_t{tile_rows}), columns = columns_.size();
     std::int64_t y = pixels.begin / columns, x = pixels.begin % columns;
     float* out = turned_;
     for (std::int64_t tile = 0; tile < count; ++tile) {
