@@ -15,18 +15,25 @@
 
 namespace sluice {
 
+/// Sums of taps that are formed at once, at most: those of a pixel, and of a column of the pixels that an output reads.
+inline constexpr std::int64_t kMostTapLanes = 384, kMostTapLanesOfRows = 2048;
+
+/// How many taps of an output may be formed at once, for one that reads the rows of such a window.
+constexpr std::int64_t tap_lanes(const Window& w) noexcept {
+  const std::int64_t of_rows = kMostTapLanesOfRows / ((w.kernel_h - 1) * w.dilation_h / w.stride_h + 2);
+  return of_rows < kMostTapLanes ? of_rows : kMostTapLanes;
+}
+
 constexpr bool sums_by_taps(const Window& w, std::int64_t groups, std::int64_t inputs, std::int64_t outputs) noexcept {
-  // Of few inputs the sums of taps cost more than they save; of whole panels of outputs there is nothing to save. Beyond so many lanes, and
-  // lanes of all rows that an output reads, they leave the second cache.
-  constexpr std::int64_t kLeastInputs = 32, kInputsOfAnOutput = 10, kFewOutputs = 10, kInputsOfMore = 128, kMostOutputs = 24;
-  constexpr std::int64_t kMostReach = 64, kMostLanes = 384, kMostLanesOfRows = 2048;
+  // Of few inputs the sums of taps cost more than they save; of whole panels of outputs there is nothing to save.
+  constexpr std::int64_t kLeastInputs = 32, kInputsOfAnOutput = 9, kFewOutputs = 10, kInputsOfMore = 96, kMostOutputs = 24;
+  constexpr std::int64_t kMostReach = 64;
   if (groups != 1 || inputs < kLeastInputs || outputs > kMostOutputs) return false;
   if (w.kernel_h > kMostReach || w.kernel_w > kMostReach || w.dilation_h > kMostReach || w.dilation_w > kMostReach) return false;
   const std::int64_t reach_h = (w.kernel_h - 1) * w.dilation_h, reach_w = (w.kernel_w - 1) * w.dilation_w;
   if (reach_h > kMostReach || reach_w > kMostReach || w.pad_top > kMostReach || w.pad_left > kMostReach) return false;
   if (reach_h < w.stride_h && reach_w < w.stride_w) return false;  // no two taps meet
-  const std::int64_t lanes = w.kernel_h * w.kernel_w * outputs;
-  if (lanes > kMostLanes || lanes * (reach_h / w.stride_h + 2) > kMostLanesOfRows) return false;
+  if (w.kernel_h * w.kernel_w > tap_lanes(w)) return false;
   if (outputs <= kFewOutputs) return inputs >= kInputsOfAnOutput * outputs;
   const std::int64_t last = outputs % kPanelLanes;
   return inputs >= kInputsOfMore && last > 0 && last <= (outputs < kPanelLanes ? 12 : 5);

@@ -56,7 +56,8 @@ bool gains(const PhaseAxis& rows, const PhaseAxis& columns, std::int64_t outputs
   const std::int64_t phases = rows.stride * columns.stride;
   // Few outputs have a kernel of their own; of an input smaller than the kernel most taps would meet padding.
   constexpr std::int64_t kFewOutputs = 10;
-  if (phases == 1) return outputs > kFewOutputs && rows.in >= rows.kernel && columns.in >= columns.kernel;
+  const bool winograd = rows.kernel == 3 && columns.kernel == 3;
+  if (phases == 1) return outputs > kFewOutputs && (winograd || !by_taps) && rows.in >= rows.kernel && columns.in >= columns.kernel;
   if (by_taps && 4 * phases * rows.taps() * columns.taps() > 5 * rows.kernel * columns.kernel) return false;
   return 5 * rows.taps() * columns.taps() * panels(outputs * phases) <= 3 * rows.kernel * columns.kernel * panels(outputs);
 }

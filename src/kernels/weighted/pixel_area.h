@@ -38,7 +38,7 @@ void run_pixel_row(const TileTable& tiles, std::span<const PixelPlanes> planes, 
 template <class OutputsOf>
 void run_pixel_area(const TileTable& tiles, std::span<const PixelPlanes> planes, const PixelArea& area, const TileJob& job,
                     const OutputsOf& outputs_of) noexcept {
-  if (area.columns <= 0) return;
+  if (area.columns <= 0 || area.rows <= 0) return;
   const std::int64_t between = area.pitch - area.columns;
   if (between < 0 || 4 * between > area.pitch || area.rows == 1) {
     for (std::int64_t row = 0; row < area.rows; ++row) run_pixel_row(tiles, planes, area, row, job, outputs_of);

@@ -37,14 +37,16 @@ std::int64_t span_of(std::int64_t outputs, std::int64_t kernel, std::int64_t str
   return ceil_div(outputs + (kernel - 1) * dilation, stride) + 1;
 }
 
-/// How a step is cut. A function of parameters and extent alone.
+/// How a step is cut: outputs in passes, each over all of its area. A function of parameters and extent alone.
 struct TapPlan {
-  std::int64_t outputs = 0, depth = 0, taps = 0;
+  std::int64_t passes = 1;
+  std::int64_t first = 0, outputs = 0;  // of the pass, within the step; of the plan: the most that a pass has
+  std::int64_t depth = 0, taps = 0;
   std::int64_t lanes = 0, panels = 0;
-  StripPlan unit;          // rows and columns of outputs
-  std::int64_t rows = 1;   // of outputs that are made at once
-  std::int64_t in_rows = 1, in_columns = 1;  // of the taps' planes
-  std::int64_t plane = 0;  // floats from one plane to the next
+  StripPlan unit;                             // rows and columns of outputs
+  std::int64_t rows = 1;                      // of outputs that are made at once
+  std::int64_t in_rows = 1, in_columns = 1;   // of the taps' planes
+  std::int64_t plane = 0;                     // floats from one plane to the next
   std::int64_t block_panels = 0, pixels = 0;  // whose sums are turned at once
   bool narrow = false;
 
@@ -58,37 +60,50 @@ struct TapPlan {
   std::int64_t thread_floats() const noexcept { return turned_floats() + panels * kPanelLanes * plane + offsets(); }
 };
 
+void set_outputs(Interval<std::int64_t> outputs, TapPlan& plan) noexcept {
+  plan.first = outputs.begin;
+  plan.outputs = outputs.size();
+  plan.lanes = plan.taps * plan.outputs;
+  plan.panels = ceil_div(plan.lanes, std::int64_t{kPanelLanes});
+}
+
 void set_rows(const Window& w, std::int64_t rows, TapPlan& plan) noexcept {
   plan.rows = rows;
   plan.in_rows = span_of(rows, w.kernel_h, w.stride_h, w.dilation_h);
   plan.plane = plane_floats(plan.in_rows * plan.in_columns);
 }
 
+bool fits(const TapPlan& plan) noexcept { return plan.lanes * plan.plane * kSumBytes <= kPlaneBytes; }
+
+void set_columns(const Window& w, std::int64_t columns, TapPlan& plan) noexcept {
+  plan.unit.out_columns = columns;
+  plan.in_columns = span_of(columns, w.kernel_w, w.stride_w, w.dilation_w);
+  set_rows(w, std::min(plan.unit.out_rows, w.stride_h), plan);
+}
+
+/// As many outputs a pass as leave the columns whole, but enough lanes for tiles; then columns, then rows.
 void cut_area(const Window& w, const StepExtent& extent, TapPlan& plan) noexcept {
-  const std::int64_t image_rows = std::min(extent.rows.size(), w.out_h);
+  constexpr std::int64_t kLeastLanes = 64;
+  const std::int64_t image_rows = std::min(extent.rows.size(), w.out_h), outputs = extent.channels.size();
   plan.unit.out_rows = ceil_div(image_rows, std::int64_t{std::max(1, extent.threads)});
-  const auto fits = [&] { return plan.lanes * plan.plane * kSumBytes <= kPlaneBytes; };
-  for (std::int64_t parts = 1;; ++parts) {
-    plan.unit.out_columns = ceil_div(w.out_w, parts);
-    plan.in_columns = span_of(plan.unit.out_columns, w.kernel_w, w.stride_w, w.dilation_w);
-    set_rows(w, std::min(plan.unit.out_rows, w.stride_h), plan);
-    if (fits() || plan.unit.out_columns <= kLeastColumns * w.stride_w) break;
-  }
-  for (bool more = fits(); more && plan.rows < plan.unit.out_rows;) {
+  set_columns(w, w.out_w, plan);
+  const std::int64_t most = std::max(std::int64_t{1}, tap_lanes(w) / plan.taps), least = std::min(most, ceil_div(kLeastLanes, plan.taps));
+  plan.passes = ceil_div(outputs, std::clamp(kPlaneBytes / (plan.plane * kSumBytes) / plan.taps, least, most));
+  set_outputs({0, ceil_div(outputs, plan.passes)}, plan);
+  for (std::int64_t parts = 2; !fits(plan) && plan.unit.out_columns > kLeastColumns * w.stride_w; ++parts)
+    set_columns(w, ceil_div(w.out_w, parts), plan);
+  for (bool more = fits(plan); more && plan.rows < plan.unit.out_rows;) {
     const TapPlan before = plan;
     set_rows(w, std::min(plan.rows + w.stride_h, plan.unit.out_rows), plan);
-    more = fits();
+    more = fits(plan);
     if (!more) plan = before;
   }
 }
 
 TapPlan plan_taps(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   TapPlan plan;
-  plan.outputs = extent.channels.size();
   plan.depth = conv.in_channels;
   plan.taps = conv.window.taps();
-  plan.lanes = plan.taps * plan.outputs;
-  plan.panels = ceil_div(plan.lanes, std::int64_t{kPanelLanes});
   plan.narrow = is_narrow(conv.weighted.panels.layout);
   cut_area(conv.window, extent, plan);
   constexpr std::int64_t kGranule = 6;  // tiles take two panels or three
@@ -129,31 +144,31 @@ class TapRoom {
   float* first_;
 };
 
-/// Fills the weights of a room. Panels of the step: [tap][k][16].
-void put_taps_beside(const KernelCall& call, const TapPlan& plan, const Blocks& blocks, const TileTable& tiles, const TapRoom& room) noexcept {
-  const std::int64_t depth = plan.depth, panel_floats = depth * kPanelLanes;
+/// Fills the weights of a room with those of a pass. Panels of the step: [tap][k][16].
+void put_taps_beside(const KernelCall& call, const TapPlan& plan, const TileTable& tiles, const TapRoom& room) noexcept {
+  const std::int64_t depth = plan.depth, panel_floats = depth * kPanelLanes, end = plan.first + plan.outputs;
   const std::int64_t spare = plan.panels * kPanelLanes - plan.lanes;
   float* const last = room.weights() + (plan.panels - 1) * panel_floats;
   for (std::int64_t k = 0; k < depth && spare > 0; ++k) std::fill_n(last + (k + 1) * kPanelLanes - spare, spare, 0.0f);
-  std::fill_n(room.ones(), plan.taps * kPanelLanes, 1.0f);
-  for (std::int64_t b = 0; b < blocks.count(); ++b) {
-    const Block block = blocks[b];
-    const TileJob job = make_job(call, block);
-    const float* from = job.panels;
+  const TileJob job = make_job(call, {.first_panel = call.channels.begin / kPanelLanes, .panels = 1});
+  for (std::int64_t begin = plan.first; begin < end;) {
+    const std::int64_t panel = begin / kPanelLanes, until = std::min(end, (panel + 1) * kPanelLanes);
+    const float* from = job.panels + panel * job.panel_floats;
     if (tiles.widen != nullptr) {
-      tiles.widen(reinterpret_cast<const std::byte*>(job.panels), job.k_group, 0, plan.taps * depth, room.widened());
+      tiles.widen(reinterpret_cast<const std::byte*>(from), job.k_group, 0, plan.taps * depth, room.widened());
       from = room.widened();
     }
     for (std::int64_t tap = 0; tap < plan.taps; ++tap, from += panel_floats)
-      for (std::int64_t o = 0; o < block.last_lanes;) {
-        const std::int64_t lane = tap * plan.outputs + b * kPanelLanes + o, within = lane % kPanelLanes;
-        const std::int64_t count = std::min<std::int64_t>(block.last_lanes - o, kPanelLanes - within);
+      for (std::int64_t o = begin; o < until;) {
+        const std::int64_t lane = tap * plan.outputs + o - plan.first, within = lane % kPanelLanes;
+        const std::int64_t count = std::min(until - o, kPanelLanes - within);
         float* to = room.weights() + lane / kPanelLanes * panel_floats + within;
-        const float* of_k = from + o;
+        const float* of_k = from + o % kPanelLanes;
         for (std::int64_t k = 0; k < depth; ++k, of_k += kPanelLanes, to += kPanelLanes)
           for (std::int64_t i = 0; i < count; ++i) to[i] = of_k[i];
         o += count;
       }
+    begin = until;
   }
 }
 
@@ -170,13 +185,12 @@ void set_taps(const Window& w, const TapPlan& plan, Tap* taps) noexcept {
 /// A unit: an area of outputs, by one thread.
 class TapUnit {
  public:
-  TapUnit(const KernelCall& call, const TileTable& tiles, const TapPlan& plan, const Blocks& blocks, const TapRoom& room, const OutArea& area,
+  TapUnit(const KernelCall& call, const TileTable& tiles, const TapPlan& plan, const TapRoom& room, const OutArea& area,
           int thread) noexcept
       : call_(call),
         tiles_(tiles),
         w_(call.parameters<ConvolutionParameters>().window),
         plan_(plan),
-        blocks_(blocks),
         room_(room),
         area_(area),
         thread_(thread),
@@ -273,34 +287,40 @@ class TapUnit {
   void finish(std::int64_t y) noexcept {
     const std::int64_t q = y / w_.stride_h, first_phase = y % w_.stride_h * w_.stride_w;
     const Tap* const end = room_.taps() + plan_.taps;
-    const Tap* tap = std::lower_bound(static_cast<const Tap*>(room_.taps()), end, first_phase, [](const Tap& t, std::int64_t phase) { return t.phase < phase; });
+    const Tap* tap = std::lower_bound(static_cast<const Tap*>(room_.taps()), end, first_phase,
+                                      [](const Tap& t, std::int64_t phase) { return t.phase < phase; });
     for (std::int64_t phase_x = 0; phase_x < w_.stride_w; ++phase_x) {
       std::int64_t count = 0;
       for (; tap < end && tap->phase == first_phase + phase_x; ++tap) {
         const std::int64_t row = q + tap->row;
         if (row >= 0 && row < w_.in_h) offsets_[count++] = tap->distance + slot(row) * plan_.in_columns;
       }
-      for (std::int64_t b = 0; b < blocks_.count(); ++b) finish_phase(y, b, count, phase_x);
+      for (std::int64_t first = 0; first < plan_.outputs; first += kPanelLanes) finish_phase(y, first, count, phase_x);
     }
   }
 
-  void finish_phase(std::int64_t y, std::int64_t b, std::int64_t taps, std::int64_t phase_x) noexcept {
+  /// Outputs of the pass from `first` on, as many as the lanes of a panel.
+  void finish_phase(std::int64_t y, std::int64_t first, std::int64_t taps, std::int64_t phase_x) noexcept {
     const auto qx = outputs_of_phase(area_.columns, phase_x, w_.stride_w);
-    if (b != sums_of_) begin_block(b);
-    const std::span planes = std::span(sums_).first(static_cast<std::size_t>(block_.last_lanes));
+    if (first != sums_of_) begin_sums(first);
+    const std::span planes = std::span(sums_).first(static_cast<std::size_t>(job_.last_lanes));
     for (PixelPlanes& of_output : planes) of_output.taps = taps;
     const PixelArea pixels{.first = qx.begin - first_column_, .rows = 1, .columns = qx.size(), .pitch = qx.size()};
+    const std::int64_t channel = call_.channels.begin + plan_.first + first;
     run_pixel_area(tiles_, planes, pixels, job_, [&](std::int64_t, std::int64_t column, std::int64_t count) {
       const std::int64_t x = (qx.begin + column) * w_.stride_w + phase_x;
-      return pixel_outputs(call_, area_.image * w_.out_h + y, x, w_.stride_w, count, block_.channel);
+      return pixel_outputs(call_, area_.image * w_.out_h + y, x, w_.stride_w, count, channel);
     });
   }
-  void begin_block(std::int64_t b) noexcept {
-    sums_of_ = b;
-    block_ = blocks_[b];
-    job_ = make_job(call_, block_);
-    for (int o = 0; o < block_.last_lanes; ++o)
-      sums_[static_cast<std::size_t>(o)] = {.first = planes_ + (b * kPanelLanes + o) * plan_.plane,
+  void begin_sums(std::int64_t first) noexcept {
+    sums_of_ = first;
+    const int lanes = static_cast<int>(std::min<std::int64_t>(kPanelLanes, plan_.outputs - first));
+    job_ = make_job(call_, {.first_panel = call_.channels.begin / kPanelLanes,
+                            .panels = 1,
+                            .channel = call_.channels.begin + plan_.first + first,
+                            .last_lanes = lanes});
+    for (int o = 0; o < lanes; ++o)
+      sums_[static_cast<std::size_t>(o)] = {.first = planes_ + (first + o) * plan_.plane,
                                             .tap_offsets = offsets_,
                                             .depth = 1,
                                             .weights = room_.ones(),
@@ -312,7 +332,6 @@ class TapUnit {
   const TileTable& tiles_;
   const Window& w_;
   const TapPlan& plan_;
-  const Blocks& blocks_;
   const TapRoom& room_;
   const OutArea area_;
   const int thread_;
@@ -322,8 +341,7 @@ class TapUnit {
   const TransposedAxis v_, h_;
   const std::int64_t first_column_;       // of the planes; it may lie in the padding
   Interval<std::int64_t> columns_{0, 0};  // of the input
-  std::int64_t sums_of_ = -1;             // the block whose sums are formed, as these say
-  Block block_;
+  std::int64_t sums_of_ = -1;             // the first of the outputs whose sums are formed, as these say
   TileJob job_;
   std::array<PixelPlanes, kPanelLanes> sums_;
 };
@@ -338,13 +356,16 @@ void run_transposed_taps(const KernelCall& call, const TileTable& tiles) noexcep
   const auto& conv = call.parameters<ConvolutionParameters>();
   const TapPlan plan = plan_taps(conv, {call.rows, call.channels, thread_count(call)});
   const TapRoom room(plan, call.workspace);
-  const Blocks blocks(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels, 1, 1);
-  put_taps_beside(call, plan, blocks, tiles, room);
-  set_taps(conv.window, plan, room.taps());
   const OutAreas areas(call.rows, conv.window, plan.unit);
-  for_each_unit(call, areas.count(), [&](std::int64_t unit, int thread) noexcept {
-    TapUnit(call, tiles, plan, blocks, room, areas[unit], thread).run();
-  });
+  std::fill_n(room.ones(), plan.ones(), 1.0f);
+  for (std::int64_t pass = 0; pass < plan.passes; ++pass) {
+    TapPlan of_pass = plan;
+    set_outputs(even_part({0, call.channels.size()}, pass, plan.passes), of_pass);
+    put_taps_beside(call, of_pass, tiles, room);
+    set_taps(conv.window, of_pass, room.taps());
+    for_each_unit(call, areas.count(),
+                  [&](std::int64_t unit, int thread) noexcept { TapUnit(call, tiles, of_pass, room, areas[unit], thread).run(); });
+  }
 }
 
 }  // namespace sluice::kernels::weighted
