@@ -26,17 +26,17 @@ constexpr std::int64_t tap_lanes(const Window& w) noexcept {
 
 constexpr bool sums_by_taps(const Window& w, std::int64_t groups, std::int64_t inputs, std::int64_t outputs) noexcept {
   // Of few inputs the sums of taps cost more than they save; of whole panels of outputs there is nothing to save.
-  constexpr std::int64_t kLeastInputs = 32, kInputsOfAnOutput = 9, kFewOutputs = 10, kInputsOfMore = 96, kMostOutputs = 24;
-  constexpr std::int64_t kMostReach = 64;
+  constexpr std::int64_t kLeastInputs = 32, kInputsOfAnOutput = 8, kFewOutputs = 10, kMostOutputs = 24;
+  constexpr std::int64_t kInputsOfFive = 64, kInputsOfEleven = 96, kMostReach = 64;
   if (groups != 1 || inputs < kLeastInputs || outputs > kMostOutputs) return false;
   if (w.kernel_h > kMostReach || w.kernel_w > kMostReach || w.dilation_h > kMostReach || w.dilation_w > kMostReach) return false;
   const std::int64_t reach_h = (w.kernel_h - 1) * w.dilation_h, reach_w = (w.kernel_w - 1) * w.dilation_w;
   if (reach_h > kMostReach || reach_w > kMostReach || w.pad_top > kMostReach || w.pad_left > kMostReach) return false;
   if (reach_h < w.stride_h && reach_w < w.stride_w) return false;  // no two taps meet
   if (w.kernel_h * w.kernel_w > tap_lanes(w)) return false;
-  if (outputs <= kFewOutputs) return inputs >= kInputsOfAnOutput * outputs;
+  if (outputs <= kFewOutputs) return inputs >= kInputsOfAnOutput * outputs && (outputs < 5 || inputs >= kInputsOfFive);
   const std::int64_t last = outputs % kPanelLanes;
-  return inputs >= kInputsOfMore && last > 0 && last <= (outputs < kPanelLanes ? 12 : 5);
+  return inputs >= kInputsOfEleven && last > 0 && last <= (outputs < kPanelLanes ? 12 : 5);
 }
 
 }  // namespace sluice
