@@ -227,9 +227,10 @@ Result<std::string> ParameterWriter::conv_f32(std::size_t stage, const Node& nod
   if (node.epilogue.has_bias) {
     SLUICE_ASSIGN_OR_RETURN(bias, plain_weight<float>(stage, node, 1, "bias", g.all_outputs()));
   }
+  const bool chains = node.op == model::OpKind::kConvTranspose && !sums_by_taps(g.window, g.groups, g.depth, g.outputs);
   return braced(window_of(g.window), weights, bias, apply_of(node.epilogue.activation), function_of(node.epilogue.activation),
                 unsigned_num(plan_.scratch[stage]), num(g.groups), num(g.depth), num(g.outputs),
-                num(network_.stages[stage].scratch_bytes == 0 ? 1 : 0), num(node.epilogue.has_residual ? 1 : 0));
+                num(network_.stages[stage].scratch_bytes == 0 && !chains ? 1 : 0), num(node.epilogue.has_residual ? 1 : 0));
 }
 
 std::string ParameterWriter::pool(std::size_t stage, const Node& node) {

@@ -1,4 +1,5 @@
 // The weighted kernels, as the registry has them, against the reference. Finer sweeps with a plain loop: tests/kernels/weighted_*_test.cc.
+#include "sluice/core/transposed_sums.h"
 #include "sluice/kernels/registry.h"
 #include "src/kernels/families.h"
 #include "tests/differential/kernel_harness.h"
@@ -126,6 +127,43 @@ TEST_CASE("transposed convolutions of few outputs whose taps do not meet") {
   }
 }
 
+Problem summed_by_taps(const model::Window& w, std::int64_t in, std::int64_t out, std::int64_t images, const model::Epilogue& epilogue) {
+  CAPTURE(w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, in, out);
+  CHECK(sums_by_taps(w, 1, in, out));
+  return conv_problem({with_transposed_output(w), 1, in, out}, images, epilogue, model::OpKind::kConvTranspose);
+}
+
+TEST_CASE("transposed convolutions that sum by taps") {
+  const auto check = [](const model::Window& w, std::int64_t in, std::int64_t out, std::int64_t images, const model::Epilogue& epilogue) {
+    check_all_cuts(summed_by_taps(w, in, out, images, epilogue), kernel_id::kConvTransposed);
+  };
+  for (std::int64_t size = 1; size <= 10; ++size)
+    for (const std::int64_t stride : {1, 2, 3}) {
+      const std::int64_t kernel = stride + 1 + size % 2;
+      check({.in_h = size,
+             .in_w = 11 - size,
+             .kernel_h = kernel,
+             .kernel_w = kernel + size % 3,
+             .stride_h = stride,
+             .stride_w = stride,
+             .pad_top = size % 2,
+             .pad_left = size % 3,
+             .pad_right = size % 2},
+            31 + size, 1 + size % 3, 2, size % 3 == 0 ? kFull : model::Epilogue{});
+    }
+  const model::Epilogue activated{.has_bias = true, .activation = {model::Function::kSilu}};
+  const model::Window taps{.in_h = 5, .in_w = 19, .kernel_h = 3, .kernel_w = 4, .stride_h = 1, .stride_w = 2, .pad_left = 1};
+  for (const std::int64_t outputs : {4, 7, 10}) check(taps, 10 * outputs + 1, outputs, 1, activated);
+  for (const std::int64_t outputs : {11, 12, 17, 21}) check(taps, 129, outputs, 1, outputs % 2 == 0 ? kFull : activated);
+  check({.in_h = 3, .in_w = 5, .kernel_h = 9, .kernel_w = 7, .stride_h = 4, .pad_top = 2, .pad_left = 3}, 97, 20, 1, kFull);  // in passes
+  check({.in_h = 3, .in_w = 5, .kernel_h = 9, .kernel_w = 8, .pad_top = 4, .pad_left = 4}, 64, 7, 2, activated);
+  check({.in_h = 4, .in_w = 5, .kernel_h = 3, .kernel_w = 2, .stride_w = 3, .dilation_h = 2, .dilation_w = 4, .pad_top = 3}, 33, 3, 1, {});
+  check({.in_h = 7, .in_w = 6, .kernel_h = 5, .stride_h = 2, .stride_w = 3, .pad_top = 9}, 40, 2, 2, activated);  // rows that no tap meets
+  check({.in_h = 1, .in_w = 400, .kernel_w = 9, .stride_w = 4, .pad_left = 3, .pad_right = 2}, 32, 2, 2, kFull);  // a line
+  check({.in_h = 3, .in_w = 330, .kernel_h = 9, .kernel_w = 9, .pad_top = 4, .pad_left = 4, .pad_right = 4}, 32, 1, 1,
+        activated);  // in columns
+}
+
 TEST_CASE("transposed convolutions whose groups share panels, depthwise ones among them") {
   for (const std::int64_t stride : {1, 2, 3})
     for (const std::int64_t kernel : {1, 2, 4}) {
@@ -191,6 +229,14 @@ TEST_CASE("quantised panels give the bits of the floats that they stand for") {
     check_quantised(dense_problem(Shape{2, 5, 96}, 40, kFull), bits, 32);
     check_quantised(embedding_problem(Shape{4, 3}, 37, 50), bits);
     check_quantised(embedding_problem(Shape{5}, 40, 64), bits, 16);
+  }
+}
+
+TEST_CASE("transposed convolutions that sum by taps, over quantised panels") {
+  const model::Window w{.in_h = 4, .in_w = 15, .kernel_h = 4, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};
+  for (const int bits : {8, 4}) {
+    check_quantised(summed_by_taps(w, 32, 3, 2, kFull), bits, 16);
+    check_quantised(summed_by_taps(w, 144, 17, 1, {}), bits);
   }
 }
 

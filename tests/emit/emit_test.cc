@@ -262,6 +262,18 @@ TEST_CASE("transposed convolutions, interpolation, and tensors one behind the ot
   check_emission(b);
 }
 
+TEST_CASE("transposed convolutions that sum by taps") {
+  OnnxBuilder b(13);
+  b.input("x", {1, 40, 5, 4}).output("y").weight("w0", {40, 3, 3, 4}).weight("b0", {3});
+  b.node("ConvTranspose", {"x", "w0", "b0"}, {"y"},
+         {attribute("kernel_shape", Ints{3, 4}), attribute("pads", Ints{1, 0, 0, 1}), attribute("strides", Ints{2, 1})});
+  const TemporaryFolder folder;
+  const auto made = emit::emit(converted(folder, b)->file(), {.name = "net"});
+  REQUIRE(made);
+  CHECK(made->source.find("sluice_run_transposed_f32, ") != std::string::npos);
+  check_emission(b);
+}
+
 TEST_CASE("two inputs are held") {
   OnnxBuilder b(13);
   b.input("a", {1, 4, 5, 6}).input("b", {1, 4, 5, 6}).output("y").node("Max", {"a", "b"}, {"y"});

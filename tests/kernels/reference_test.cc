@@ -91,6 +91,7 @@ TEST_CASE("convolution is the sum of its products") {
     check_convolution({w, 2, 4, 36}, 1, op);
     check_convolution({w, 3, 6, 9}, 1, op);
     check_convolution({w, 18, 18, 18}, 1, op);
+    check_convolution({w, 1, 40, 3}, 1, op);  // a transposed one sums by taps
   }
 }
 

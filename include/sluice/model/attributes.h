@@ -63,7 +63,7 @@ std::string_view name_of(OpKind op) noexcept;
 
 /// How sums are formed; fixed at convert, a plan never leaves it.
 /// kExact: each output is one chain of fused multiply-adds from 0, taps in order (ky, kx), channels rising within a tap; bias, then
-/// residual, then activation follow.
+/// residual, then activation follow. Thin transposed convolutions have a chain for each tap, and add these (core/transposed_sums.h).
 /// kInt8: computes with u8 tensors of one scale and zero point each. Products with i8 weights go into 32-bit sums, which are exact in any
 /// order and rounded once to the output's scale; docs/quantisation.md has the rule.
 enum class NumericClass : std::uint8_t { kExact = 0, kWinograd4 = 1, kInt8 = 2 };

@@ -14,7 +14,7 @@ typedef struct sluice_conv_f32 {
   sluice_function activation;
   uint32_t scratch;                /* in the arena */
   uint16_t groups, depth, outputs; /* of a group */
-  uint8_t direct, has_residual;
+  uint8_t direct, has_residual;    /* direct, of a transposed convolution: its sums go by taps */
 } sluice_conv_f32;
 
 SLUICE_FN float sluice_finish_f32(const sluice_conv_f32* p, float sum, uint32_t n, const float* residual) {

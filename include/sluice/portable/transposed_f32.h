@@ -1,5 +1,6 @@
 /* Transposed convolutions of floats, any groups: each output is one chain of fused multiply-adds from 0 over the taps that meet an input,
- * in order, inputs rising within a tap; bias, residual and activation follow. Weights lie [output][tap][input]. */
+ * in order, inputs rising within a tap, or the sum of such a chain for each tap (p->direct); bias, residual and activation follow. Weights
+ * lie [output][tap][input]. */
 #ifndef SLUICE_PORTABLE_TRANSPOSED_F32_H
 #define SLUICE_PORTABLE_TRANSPOSED_F32_H
 
@@ -16,12 +17,13 @@ SLUICE_FN int sluice_meets(int32_t position, int32_t stride, int32_t extent, uin
 }
 
 /* One tap's products, for `count` outputs whose weights are `step` apart. */
-SLUICE_LOOP void sluice_add_products_f32(float* sums, const float* x, const float* w, uint32_t depth, uint32_t step, uint32_t count) {
+SLUICE_LOOP void sluice_add_products_f32(float* sums, const float* x, const float* w, uint32_t depth, uint32_t step, uint32_t count,
+                                         int by_taps) {
   uint32_t k;
   for (; count > 0; --count, ++sums, w += step) {
-    float sum = *sums;
+    float sum = by_taps ? 0.0f : *sums;
     for (k = 0; k < depth; ++k) sum = sluice_fma(x[k], w[k], sum);
-    *sums = sum;
+    *sums = by_taps ? *sums + sum : sum;
   }
 }
 
@@ -41,7 +43,7 @@ SLUICE_FN void sluice_transposed_sums(const sluice_task* task, const sluice_conv
         sluice_add_products_f32(
             sums,
             (const float*)(const void*)sluice_at(task->arena, &task->stage->inputs[0].view, y, x) + (size_t)(first / p->outputs) * p->depth,
-            w + (size_t)(uint32_t)(ky * window->kernel_w + kx) * p->depth, p->depth, taps * p->depth, count);
+            w + (size_t)(uint32_t)(ky * window->kernel_w + kx) * p->depth, p->depth, taps * p->depth, count, p->direct);
   }
 }
 

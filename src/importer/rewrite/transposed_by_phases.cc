@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "sluice/core/panels.h"
+#include "sluice/core/transposed_sums.h"
 #include "sluice/core/units.h"
 #include "src/importer/rewrite/rewrite.h"
 
@@ -49,12 +50,15 @@ struct PhaseAxis {
 
 std::int64_t panels(std::int64_t outputs) noexcept { return ceil_div(outputs, std::int64_t{kPanelLanes}); }
 
-/// Are panels of phases at most 3/5 of the products? Above that the move would take what is gained.
-bool gains(const PhaseAxis& rows, const PhaseAxis& columns, std::int64_t outputs) noexcept {
+/// Are panels of phases at most 3/5 of the products? Above that the move would take what is gained. Those that sum by taps
+/// (core/transposed_sums.h) gain where nearly each tap of a phase is one of the kernel.
+bool gains(const PhaseAxis& rows, const PhaseAxis& columns, std::int64_t outputs, bool by_taps) noexcept {
   const std::int64_t phases = rows.stride * columns.stride;
   // Few outputs have a kernel of their own; of an input smaller than the kernel most taps would meet padding.
   constexpr std::int64_t kFewOutputs = 10;
-  if (phases == 1) return outputs > kFewOutputs && rows.in >= rows.kernel && columns.in >= columns.kernel;
+  const bool winograd = rows.kernel == 3 && columns.kernel == 3;
+  if (phases == 1) return outputs > kFewOutputs && (winograd || !by_taps) && rows.in >= rows.kernel && columns.in >= columns.kernel;
+  if (by_taps && 4 * phases * rows.taps() * columns.taps() > 5 * rows.kernel * columns.kernel) return false;
   return 5 * rows.taps() * columns.taps() * panels(outputs * phases) <= 3 * rows.kernel * columns.kernel * panels(outputs);
 }
 
@@ -105,9 +109,10 @@ class ByPhases {
     if (conv.groups != 1 || w.dilation_h != 1 || w.dilation_w != 1 || weights.quantised || weights.dtype != DType::kF32) return false;
     const PhaseAxis rows{w.in_h, w.out_h, w.kernel_h, w.stride_h, w.pad_top}, columns{w.in_w, w.out_w, w.kernel_w, w.stride_w, w.pad_left};
     const std::int64_t outputs = conv.out_channels, phases = rows.stride * columns.stride;
+    const bool by_taps = sums_by_taps(w, conv.groups, conv.in_channels, outputs);
     // Where no two taps meet, a kernel puts the phases beside each other itself.
     if (rows.kernel == rows.stride && columns.kernel == columns.stride && rows.pad == 0 && columns.pad == 0) return false;
-    if (!rows.fits() || !columns.fits() || !gains(rows, columns, outputs)) return false;
+    if (!rows.fits() || !columns.fits() || !gains(rows, columns, outputs, by_taps)) return false;
     const std::int64_t result_bytes = draft_.value(node.output).shape.element_count() * static_cast<std::int64_t>(sizeof(float));
     if (phases > 1 && result_bytes > kMostResultBytes) return false;
     if (weights.elements() > kMaxFoldedElements || phases * rows.taps() * columns.taps() * outputs * conv.in_channels > kMaxFoldedElements)

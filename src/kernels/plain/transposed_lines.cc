@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sluice/core/transposed_sums.h"
 #include "sluice/kernels/call.h"
 #include "src/kernels/plain/line_chains.h"
 
@@ -15,7 +16,7 @@ constexpr std::int64_t kVector = 8;   // products that are one operation
 
 class TransposedLines {
  public:
-  explicit TransposedLines(const Windows& w) noexcept : outer_(w) {
+  explicit TransposedLines(const Windows& w, bool by_taps = false) noexcept : outer_(w), most_taps_(by_taps ? 1 : kTaps) {
     const auto last = static_cast<std::size_t>(--outer_.axes);
     in_w_ = w.in[last];
     out_w_ = w.out[last];
@@ -76,8 +77,8 @@ class TransposedLines {
         offsets[line.taps] = place * row_ + reach_ + from / stride_ + first;
         places[line.taps] = tap * kernel_w_ + x;
         if (glances.over(of_tap)) return false;
-        if (++line.taps == kTaps) {
-          run_line(line);
+        if (++line.taps == most_taps_) {
+          most_taps_ == 1 ? add_tap(run_line, line) : run_line(line);
           line.taps = 0;
         }
       }
@@ -86,12 +87,35 @@ class TransposedLines {
     return true;
   }
 
-  Windows outer_;  // all axes but the last
+  /// A chain of its own.
+  static void add_tap(LineChainsRun run_line, LineChains line) noexcept {
+    float chains[kOutputs * kLine] = {};
+    float* const sums = line.sums;
+    line.sums = chains;
+    run_line(line);
+    for (std::int64_t i = 0; i < line.outputs * kLine; ++i) sums[i] += chains[i];
+  }
+
+  Windows outer_;           // all axes but the last
+  std::int64_t most_taps_;  // of a chain
   std::int64_t in_w_, out_w_, stride_, kernel_w_, dilation_, pad_;
   std::int64_t reach_, row_;  // zeros before a row, and floats of it
 };
 
 }  // namespace
+
+bool takes_sums_by_taps(const Windows& w, std::int64_t groups, const DenseWeight& weight) noexcept {
+  if (w.axes > 2) return false;
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  Window window{.kernel_w = w.kernel[last], .stride_w = w.stride[last], .dilation_w = w.dilation[last], .pad_left = w.before[last]};
+  if (w.axes == 2) {
+    window.kernel_h = w.kernel[0];
+    window.stride_h = w.stride[0];
+    window.dilation_h = w.dilation[0];
+    window.pad_top = w.before[0];
+  }
+  return sums_by_taps(window, groups, weight.depth, weight.per_group);
+}
 
 bool takes_transposed_lines(const Windows& w) noexcept {
   constexpr std::int64_t kMostReach = 4096;  // zeros before a row
@@ -105,7 +129,7 @@ std::uint64_t transposed_lines_scratch(const PlainTensor& x, const Windows& w) n
 
 void run_transposed_lines(const PlainNode& node, const PlainTensor& out, const Windows& w, const DenseWeight& weight,
                           float* scratch) noexcept {
-  const TransposedLines lines(w);
+  const TransposedLines lines(w, takes_sums_by_taps(w, out.shape[1] / weight.per_group, weight));
   ThreadPool* const pool = node.call() == nullptr ? nullptr : node.call()->pool;
   const auto for_all = [&](std::int64_t count, const auto& body) {
     if (pool != nullptr) return parallel_for(*pool, count, [&](std::int64_t i, int) { body(i); });

@@ -1,6 +1,6 @@
 // Transposed convolutions of the long tail by lines: along the last axis the outputs of one phase (place mod stride) meet the same taps, at
 // neighbouring inputs, so they are a line of neighbouring sums (line_chains.h). Each sum is the chain that `generic::run` forms tap by tap:
-// taps in their order, channels rising in each.
+// taps in their order, channels rising in each; or the sum of such chains of its taps.
 //
 //     output o = stride * q + phase meets tap t at input q + shift(t),  shift(t) = (phase + before - t * dilation) / stride
 #pragma once
@@ -34,6 +34,9 @@ inline std::int64_t transposed_place(const Windows& w, std::int64_t at, std::int
   }
   return place;
 }
+
+/// Do the sums of an output go by taps (core/transposed_sums.h)? Of one and two axes: those of more have no other kernel.
+bool takes_sums_by_taps(const Windows& w, std::int64_t groups, const DenseWeight& weight) noexcept;
 
 /// Are windows so small beside the rows that copies of these are no waste?
 bool takes_transposed_lines(const Windows& w) noexcept;

@@ -1,7 +1,8 @@
 // Convolution and transposed convolution, any groups, dilation and padding.
 //
 // Each output is one chain of fused multiply-adds from 0: taps in the order of the panels, channels rising within a tap. Taps that fall
-// on padding are left out of the chain; multiplying by a zero instead gives the same bits for finite weights.
+// on padding are left out of the chain; multiplying by a zero instead gives the same bits for finite weights. Transposed convolutions that
+// sum by taps (core/transposed_sums.h) have a chain for each tap, and add these.
 #include "src/kernels/generic/chains.h"
 #include "src/kernels/reference/kernels.h"
 #include "src/kernels/reference/panels.h"
@@ -89,6 +90,7 @@ void conv_transpose(const KernelCall& call) noexcept {
   const std::int64_t outputs_per_group = a.out_channels / a.groups;
   const PanelReader weights(call.weights[0], outputs_per_group, w.taps(), depth);
   const Finish finish(call);
+  const bool by_taps = a.by_taps();
   const TransposedAxis vertical{w.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top};
   const TransposedAxis horizontal{w.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left};
 
@@ -101,7 +103,7 @@ void conv_transpose(const KernelCall& call) noexcept {
       for_transposed_taps(vertical, horizontal, [&](std::int64_t ky, std::int64_t kx) {
         if (vertical.meets(y, ky) && horizontal.meets(x, kx)) {
           const float* pixel = in.at<const float>(image * w.in_h + vertical.source(y, ky), horizontal.source(x, kx));
-          sum = add_tap(sum, pixel + first_channel, tap, 0, depth);
+          sum = by_taps ? sum + add_tap(0.0f, pixel + first_channel, tap, 0, depth) : add_tap(sum, pixel + first_channel, tap, 0, depth);
         }
         tap += depth * kPanelLanes;
       });

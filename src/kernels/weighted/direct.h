@@ -32,4 +32,8 @@ bool phases_are_lanes(const ConvolutionParameters& conv) noexcept;
 Bytes transposed_lanes_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_transposed_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
 
+// Those that sum by taps (core/transposed_sums.h), which it leaves to transposed_taps.cc.
+Bytes transposed_taps_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
+void run_transposed_taps(const KernelCall& call, const TileTable& tiles) noexcept;
+
 }  // namespace sluice::kernels::weighted

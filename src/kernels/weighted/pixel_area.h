@@ -22,29 +22,42 @@ struct PixelArea {
   std::int64_t pitch = 0;  // from row to row in a plane
 };
 
-/// outputs_of(row, column, count): the outputs of neighbouring pixels of a row.
+/// One row. outputs_of(row, column, count): the outputs of neighbouring pixels of a row.
+template <class OutputsOf>
+void run_pixel_row(const TileTable& tiles, std::span<const PixelPlanes> planes, const PixelArea& area, std::int64_t row, const TileJob& job,
+                   const OutputsOf& outputs_of) noexcept {
+  const std::int64_t begin = area.first + row * area.pitch, parts = ceil_div(area.columns, kMostPixels);
+  const std::int64_t of_part = ceil_div(ceil_div(area.columns, parts), kPanelLanes) * kPanelLanes;
+  for (std::int64_t p = 0; p < area.columns; p += of_part) {
+    const std::int64_t end = std::min(area.columns, p + of_part);
+    const PixelOutputs outputs = outputs_of(row, p, end - p);
+    tiles.pixel_lanes(planes, {begin + p, begin + end}, {&outputs, 1}, job);
+  }
+}
+
 template <class OutputsOf>
 void run_pixel_area(const TileTable& tiles, std::span<const PixelPlanes> planes, const PixelArea& area, const TileJob& job,
                     const OutputsOf& outputs_of) noexcept {
-  if (area.columns <= 0) return;
+  if (area.columns <= 0 || area.rows <= 0) return;
   const std::int64_t between = area.pitch - area.columns;
-  const std::int64_t joined = between >= 0 && 4 * between <= area.pitch ? area.rows : 1;  // rows of a run
-  for (std::int64_t row = 0; row < area.rows; row += joined) {
-    const std::int64_t begin = area.first + row * area.pitch, span = (joined - 1) * area.pitch + area.columns;
-    const std::int64_t parts = ceil_div(span, kMostPixels), of_part = ceil_div(ceil_div(span, parts), kPanelLanes) * kPanelLanes;
-    for (std::int64_t p = 0; p < span; p += of_part) {
-      const Interval<std::int64_t> run{p, std::min(span, p + of_part)};
-      std::array<PixelOutputs, static_cast<std::size_t>(kMostPixels)> outputs;
-      std::size_t count = 0;
-      for (std::int64_t r = joined == 1 ? 0 : p / area.pitch; r < joined && r * area.pitch < run.end; ++r) {
-        const std::int64_t of_row = r * area.pitch;
-        const Interval<std::int64_t> columns{std::max(run.begin - of_row, std::int64_t{0}), std::min(run.end - of_row, area.columns)};
-        if (columns.begin >= columns.end) continue;
-        outputs[count] = outputs_of(row + r, columns.begin, columns.size());
-        outputs[count++].first = of_row + columns.begin - run.begin;
-      }
-      tiles.pixel_lanes(planes, {begin + run.begin, begin + run.end}, {outputs.data(), count}, job);
+  if (between < 0 || 4 * between > area.pitch || area.rows == 1) {
+    for (std::int64_t row = 0; row < area.rows; ++row) run_pixel_row(tiles, planes, area, row, job, outputs_of);
+    return;
+  }
+  const std::int64_t span = (area.rows - 1) * area.pitch + area.columns;
+  const std::int64_t parts = ceil_div(span, kMostPixels), of_part = ceil_div(ceil_div(span, parts), kPanelLanes) * kPanelLanes;
+  std::array<PixelOutputs, static_cast<std::size_t>(kMostPixels)> outputs;
+  for (std::int64_t p = 0; p < span; p += of_part) {
+    const Interval<std::int64_t> run{p, std::min(span, p + of_part)};
+    std::size_t count = 0;
+    for (std::int64_t r = p / area.pitch; r < area.rows && r * area.pitch < run.end; ++r) {
+      const std::int64_t of_row = r * area.pitch;
+      const Interval<std::int64_t> columns{std::max(run.begin - of_row, std::int64_t{0}), std::min(run.end - of_row, area.columns)};
+      if (columns.begin >= columns.end) continue;
+      outputs[count] = outputs_of(r, columns.begin, columns.size());
+      outputs[count++].first = of_row + columns.begin - run.begin;
     }
+    tiles.pixel_lanes(planes, {area.first + run.begin, area.first + run.end}, {outputs.data(), count}, job);
   }
 }
 

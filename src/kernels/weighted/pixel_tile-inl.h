@@ -169,6 +169,45 @@ void run_pixels(std::span<const PixelPlanes> groups, Interval<std::int64_t> pixe
   for (int lane = 0; lane < job.last_lanes; ++lane) finish_lane(sums[lane], vectors, lane, outputs, job);
 }
 
+#if HWY_TARGET != HWY_SCALAR
+/// Blocks of a vector to `to`, four planes behind it, eight behind it and so on.
+template <int kLanes>
+HWY_INLINE void store_blocks(hn::Vec<hn::FixedTag<float, kLanes> > v, float* to, std::int64_t plane) {
+  if constexpr (kLanes == kTurnedPixels) {
+    hn::StoreU(v, hn::FixedTag<float, kLanes>(), to);
+  } else {
+    constexpr int kHalf = kLanes / 2;
+    const hn::FixedTag<float, kHalf> half;
+    store_blocks<kHalf>(hn::LowerHalf(half, v), to, plane);
+    store_blocks<kHalf>(hn::UpperHalf(half, v), to + kHalf * plane, plane);
+  }
+}
+#endif
+
+/// Whole panels of lanes of `count` pixels, `pitch` floats apart, to a plane each.
+void turn_to_planes(const float* from, std::int64_t pitch, std::int64_t count, std::int64_t lanes, float* to, std::int64_t plane) noexcept {
+  std::int64_t whole = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  whole = count / kTurnedPixels * kTurnedPixels;
+  for (std::int64_t lane = 0; lane < lanes; lane += kVectorLanes) {
+    const float* at = from + lane;
+    float* first = to + lane * plane;
+    for (std::int64_t i = 0; i < whole; i += kTurnedPixels, at += kTurnedPixels * pitch, first += kTurnedPixels) {
+      const V a = hn::LoadU(d, at), b = hn::LoadU(d, at + pitch), c = hn::LoadU(d, at + 2 * pitch), e = hn::LoadU(d, at + 3 * pitch);
+      const V ac = hn::InterleaveLower(d, a, c), ac_upper = hn::InterleaveUpper(d, a, c);
+      const V be = hn::InterleaveLower(d, b, e), be_upper = hn::InterleaveUpper(d, b, e);
+      store_blocks<kVectorLanes>(hn::InterleaveLower(d, ac, be), first, plane);
+      store_blocks<kVectorLanes>(hn::InterleaveUpper(d, ac, be), first + plane, plane);
+      store_blocks<kVectorLanes>(hn::InterleaveLower(d, ac_upper, be_upper), first + 2 * plane, plane);
+      store_blocks<kVectorLanes>(hn::InterleaveUpper(d, ac_upper, be_upper), first + 3 * plane, plane);
+    }
+  }
+#endif
+  for (std::int64_t i = whole; i < count; ++i)
+    for (std::int64_t lane = 0; lane < lanes; ++lane) to[i + lane * plane] = from[i * pitch + lane];
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::weighted
 HWY_AFTER_NAMESPACE();

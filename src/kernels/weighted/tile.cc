@@ -324,6 +324,12 @@ int products_of_short_sums() {
 constexpr bool kHasGroups = has_kernel(kernel_id::kConvGroupedLanes) ||
                             has_any_kernel(kernel_id::kConvGroupedLanesEightBits, kernel_id::kConvGroupedLanesFourBitsHalfScales);
 
+/// Pixels are lanes of groups, and of transposed convolutions of few outputs.
+constexpr bool kHasPixels = kHasGroups || has_kernel(kernel_id::kConvTransposed) ||
+                            has_any_kernel(kernel_id::kConvTransposedBf16, kernel_id::kConvTransposedF16) ||
+                            has_kernel(kernel_id::kConvTransposedFourBitsHalfScales) ||
+                            has_any_kernel(kernel_id::kConvTransposedEightBits, kernel_id::kConvTransposedFourBits);
+
 inline constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512
                             : HWY_TARGET == HWY_AVX2 ? Isa::kAvx2
                             : HWY_TARGET == HWY_NEON ? Isa::kNeon
@@ -347,7 +353,8 @@ TileTable make_table(bool few_loads) {
           .lane_run = run_lane_run,
           .spread = kHasGroups ? run_spread : nullptr,
           .slide = run_slide,
-          .pixel_lanes = kHasGroups ? run_pixels : nullptr};
+          .pixel_lanes = kHasPixels ? run_pixels : nullptr,
+          .turn = kHasPixels ? turn_to_planes : nullptr};
 }
 
 const TileTable& table_for(bool few_loads) noexcept {

@@ -163,6 +163,9 @@ struct TileTable {
   // Pixels [begin, end) of all planes, at most kMostPixels, those of them that are outputs; up to a vector behind them is read.
   void (*pixel_lanes)(std::span<const PixelPlanes> groups, Interval<std::int64_t> pixels, std::span<const PixelOutputs> outputs,
                       const TileJob& job) noexcept = nullptr;
+  // Whole panels of lanes of `count` pixels, `pitch` floats apart, to a plane each.
+  void (*turn)(const float* from, std::int64_t pitch, std::int64_t count, std::int64_t lanes, float* to,
+               std::int64_t plane) noexcept = nullptr;
 
   /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `column_run`?
   bool runs_columns(std::int64_t pixels, std::int64_t products, std::int64_t outputs) const noexcept {

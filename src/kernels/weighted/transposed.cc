@@ -5,8 +5,6 @@
 //
 // Groups of fewer than 16 outputs read strips whose inputs are spread to lanes (lanes.h).
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 #include "sluice/kernels/kernel_ids.h"
 #include "src/core/build_list.h"
@@ -15,39 +13,10 @@
 #include "src/kernels/weighted/narrow.h"
 #include "src/kernels/weighted/pixel_area.h"
 #include "src/kernels/weighted/strip.h"
+#include "src/kernels/weighted/transposed_axis.h"
 
 namespace sluice::kernels::weighted {
 namespace {
-
-/// One axis of the window.
-struct Axis {
-  std::int64_t kernel, stride, dilation, pad;
-
-  /// The first tap of a phase, or one past all; the others of it follow in distances of `period`.
-  std::int64_t first_tap(std::int64_t of_phase) const noexcept {
-    if (dilation == 1) return std::min(kernel, (of_phase + pad) % stride);
-    std::int64_t tap = 0;
-    while (tap < kernel && phase(tap) != of_phase) ++tap;
-    return tap;
-  }
-  std::int64_t period() const noexcept { return stride / std::gcd(stride, dilation); }
-  std::int64_t phase(std::int64_t tap) const noexcept { return ((tap * dilation - pad) % stride + stride) % stride; }
-  std::int64_t shift(std::int64_t tap) const noexcept { return (phase(tap) + pad - tap * dilation) / stride; }
-  /// The first input that outputs from `begin` on may meet; one early at worst.
-  std::int64_t first_input(std::int64_t begin) const noexcept {
-    const std::int64_t position = begin + pad - (kernel - 1) * dilation;
-    return position >= 0 ? position / stride : -ceil_div(-position, stride);
-  }
-};
-
-Axis vertical(const Window& w) noexcept { return {w.kernel_h, w.stride_h, w.dilation_h, w.pad_top}; }
-Axis horizontal(const Window& w) noexcept { return {w.kernel_w, w.stride_w, w.dilation_w, w.pad_left}; }
-
-/// Outputs begin..end of one phase: o = phase + stride * q.
-Interval<std::int64_t> outputs_of_phase(Interval<std::int64_t> outputs, std::int64_t phase, std::int64_t stride) noexcept {
-  const auto first_q = [&](std::int64_t o) { return o <= phase ? 0 : ceil_div(o - phase, stride); };
-  return {first_q(outputs.begin), first_q(outputs.end)};
-}
 
 StripArea strip_of(const Window& w, const OutArea& area, const StripPlan& plan) noexcept {
   return {area.image, vertical(w).first_input(area.rows.begin), horizontal(w).first_input(area.columns.begin), plan.in_rows,
@@ -69,7 +38,7 @@ class PhaseRunner {
   /// `job` says how many products a tap has.
   template <class Runner>
   void run(const Block& block, TileJob job, std::int64_t* offsets, Runner& runner) const noexcept {
-    const Axis v = vertical(w_), h = horizontal(w_);
+    const TransposedAxis v = vertical(w_), h = horizontal(w_);
     job.segment_offsets = offsets;
     for (std::int64_t phase_y = 0; phase_y < v.stride; ++phase_y)
       for (std::int64_t phase_x = 0; phase_x < h.stride; ++phase_x) {
@@ -208,7 +177,7 @@ class PixelPhases {
                        .depth = conv_.in_channels,
                        .weights = job.panels,
                        .end_lane = block.last_lanes};
-    const Axis v = vertical(conv_.window), h = horizontal(conv_.window);
+    const TransposedAxis v = vertical(conv_.window), h = horizontal(conv_.window);
     for (std::int64_t phase_y = 0; phase_y < v.stride; ++phase_y)
       for (std::int64_t phase_x = 0; phase_x < h.stride; ++phase_x) {
         planes.taps = 0;
@@ -286,6 +255,7 @@ void run_panels(const KernelCall& call, const TileTable& tiles) noexcept {
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
   if (phases_are_lanes(conv)) return transposed_lanes_workspace(conv, extent);
+  if (conv.by_taps()) return transposed_taps_workspace(conv, extent);
   if (!groups_fill_panels(conv)) return strip_workspace(plan_lanes(conv, extent), extent.threads);
   if (has_pixel_lanes(conv)) return strip_workspace(plan_pixels(conv, extent), extent.threads);
   StepExtent of_panels = extent, of_pixels = extent;
@@ -302,6 +272,7 @@ Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& 
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
   if (phases_are_lanes(conv)) return run_transposed_lanes(call, tiles);
+  if (conv.by_taps()) return run_transposed_taps(call, tiles);
   if (!groups_fill_panels(conv)) return run_lanes(call, tiles);
   if (has_pixel_lanes(conv)) return run_pixel_phases(call, tiles);
   KernelCall of_panels = call, of_pixels = call;

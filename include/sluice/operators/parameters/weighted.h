@@ -9,6 +9,7 @@
 
 #include "sluice/core/activation.h"
 #include "sluice/core/panels.h"
+#include "sluice/core/transposed_sums.h"
 #include "sluice/core/window.h"
 #include "sluice/operators/parameters/parameters.h"
 
@@ -42,6 +43,8 @@ struct ConvolutionParameters {  // transposed ones too
   std::int64_t group_outputs() const noexcept { return out_channels / groups; }
   /// One input and one output channel a group.
   bool depthwise() const noexcept { return groups > 1 && groups == in_channels && groups == out_channels; }
+  /// Of a transposed convolution: how its sums are formed.
+  bool by_taps() const noexcept { return sums_by_taps(window, groups, in_channels, out_channels); }
 };
 
 struct DenseParameters {
