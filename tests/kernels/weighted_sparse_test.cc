@@ -90,6 +90,7 @@ TEST_CASE("sparse layers of many pixels and panels: vectors of pixels, some fill
 TEST_CASE("sparse layers whose inputs fill the first cache: sums in parts of the depth") {
   for (const DType type : kTypes) sweep_dense(with_zeros(dense(50, 3300, type == DType::kF32 ? 73 : 40), 0.6, type));
   sweep_pointwise(with_zeros(convolution(7, 8, 1300, 40, 1, 1, 0), 0.3));
+  sweep_dense(with_zeros(dense(27, 9000, 64), 0.4));  // lists of three panels at a time
 }
 
 TEST_CASE("lists of every length: the blocks of whole turns of a loop and those behind them") {

@@ -209,8 +209,10 @@ SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::
   const std::int64_t panels = panels_of_channels(call.channels, outputs).size();
   const std::int64_t share = by_pixels ? panels : ceil_div(panels, threads);
   const std::int64_t depths = vectors == 0 ? depths_of(call, tiles, ends, count) : 1;
-  const std::int64_t at_once = depths > 1 ? kMostSparsePanels : panels_at_once(call, ends, vectors);
-  const std::int64_t granule = std::clamp<std::int64_t>(share, 1, at_once);
+  const std::int64_t most = panels_at_once(call, ends, vectors);
+  const std::int64_t at_once = depths > 1 ? std::min<std::int64_t>(most, kMostSparsePanels) : most;
+  std::int64_t granule = std::clamp<std::int64_t>(share, 1, at_once);
+  if (granule == 3 && most == 3 && panels > 3) granule = 2;  // a panel that threes leave would be the fourth of a block (Blocks)
   Blocks blocks(weighted.panels, call.channels, outputs, outputs, 1, granule);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count(), .runs_outside = true};
   const std::int64_t part_bytes = pixels / units.parts * weighted.panels.values * static_cast<std::int64_t>(sizeof(float));
@@ -276,6 +278,24 @@ BlockList take_below(std::int64_t end, std::int64_t block_bytes, BlockList& list
   return taken;
 }
 
+/// As run_tiles, one part of the depth after the other. Not a part of its caller, whose frame would always have its sums.
+[[gnu::noinline]] void run_depths(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut,
+                                  Interval<std::int64_t> run, const Block& block, TileJob job, const BlockList* lists) noexcept {
+  const operators::PanelGeometry& geometry = weighted_of(call).panels;
+  const auto block_bytes = kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype));
+  std::array<BlockList, kMostSparsePanels> left, now;
+  std::copy_n(lists, block.panels, left.begin());
+  alignas(64) float sums[kSumsOfRun];
+  job.sums = sums;
+  for (std::int64_t i = 0; i < cut.depths; ++i) {
+    const auto depth = even_part({0, geometry.values}, i, cut.depths);
+    for (std::size_t p = 0; p < static_cast<std::size_t>(block.panels); ++p) now[p] = take_below(depth.end, block_bytes, left[p]);
+    job.begins = i == 0;
+    job.ends = i + 1 == cut.depths;
+    run_tiles(call, tiles, reading, cut, run, block.channel, job, now.data(), nullptr);
+  }
+}
+
 void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
               const ListRooms& rooms, int thread) noexcept {
   const UnitPlace place = cut.units[unit];
@@ -298,18 +318,7 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
   const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
   const auto* const next = fetches ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes) : nullptr;
   if (cut.depths == 1) return run_tiles(call, tiles, reading, cut, run, block.channel, job, lists, next);
-  std::array<BlockList, kMostSparsePanels> left, now;
-  std::copy_n(lists, block.panels, left.begin());
-  alignas(64) float sums[kSumsOfRun];
-  job.sums = sums;
-  for (std::int64_t i = 0; i < cut.depths; ++i) {
-    const auto depth = even_part(products, i, cut.depths);
-    for (std::size_t p = 0; p < static_cast<std::size_t>(block.panels); ++p)
-      now[p] = take_below(depth.end, kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype)), left[p]);
-    job.begins = i == 0;
-    job.ends = i + 1 == cut.depths;
-    run_tiles(call, tiles, reading, cut, run, block.channel, job, now.data(), nullptr);
-  }
+  run_depths(call, tiles, reading, cut, run, block, job, lists);
 }
 
 /// The tiles of a strip: whole vectors, and a tile of rows, which may be empty.
