@@ -1,9 +1,11 @@
 // What the encoder makes, every decoder expands; what it does not make, every decoder refuses.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <random>
 
 #include "sluice/core/hash.h"
 #include "sluice/executor/decoder.h"
@@ -84,6 +86,33 @@ TEST_CASE("coded stretches of any length come back on every instruction set, apa
       REQUIRE(stored);
       CHECK(decode_everywhere(code, *stored, bytes) == raw);
       for (const auto& decoder : decoders_of(code)) CHECK(decode_in_place(*decoder, *stored, bytes) == raw);
+    }
+  }
+}
+
+TEST_CASE("tables of any frequencies, one after the other in a decoder: each symbol has its slots and no others") {
+  const std::vector<std::vector<std::uint16_t>> tables{{4095, 1},
+                                                       {1, 4095},
+                                                       {1, 0, 4094, 0, 0, 1},
+                                                       {7, 8, 9, 15, 16, 17, 4024},
+                                                       {4024, 17, 16, 15, 9, 8, 7},
+                                                       std::vector<std::uint16_t>(256, 16)};
+  const auto decoders = decoders_of({CodePlane::kBytes, 0, {2048, 2048}});
+  for (const auto& frequencies : tables) {
+    const model::Code code{CodePlane::kBytes, 0, frequencies};
+    REQUIRE(model::check_code(code));
+    // As often as the table says, so that it shrinks or nearly, and each symbol comes.
+    ByteVector raw;
+    for (std::size_t symbol = 0; symbol < frequencies.size(); ++symbol)
+      raw.insert(raw.end(), frequencies[symbol] * std::size_t{4}, static_cast<std::byte>(symbol));
+    std::shuffle(raw.begin(), raw.end(), std::mt19937(7));
+    const auto stored = importer::coding::encode(code, raw);
+    REQUIRE(stored.has_value() == (frequencies.size() < 256));
+    if (!stored) continue;
+    CHECK(decode_everywhere(code, *stored, raw.size()) == raw);
+    for (const auto& decoder : decoders) {
+      decoder->take(code);
+      CHECK(decode_in_place(*decoder, *stored, raw.size()) == raw);
     }
   }
 }

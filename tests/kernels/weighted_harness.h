@@ -2,12 +2,14 @@
 // should give with a plain loop of std::fma.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <vector>
 
+#include "sluice/core/check.h"
 #include "sluice/core/half.h"
 #include "sluice/core/threads.h"
 #include "sluice/kernels/kernel.h"
@@ -238,7 +240,8 @@ class Case {
     const PreparedWeights weights(*this, channels);
     const operators::Parameters parameters = parameters_of(graph_, node());
     const Bytes bytes = workspace == nullptr ? Bytes() : workspace(parameters, {rows, channels, threads});
-    Buffer scratch((bytes.count() + 3) / 4, std::nanf(""));
+    constexpr std::size_t kBehind = 64;  // floats that no kernel may write
+    Buffer scratch((bytes.count() + 3) / 4 + kBehind, std::nanf(""));
     kernel({.parameter_data = parameters.data(),
             .inputs = inputs,
             .outputs = std::span(&output, 1),
@@ -249,6 +252,8 @@ class Case {
             .workspace = scratch.bytes(),
             .pool = pool},
            tiles);
+    const auto* const end = reinterpret_cast<const float*>(scratch.bytes() + (bytes.count() + 3) / 4 * 4);
+    SLUICE_CHECK(std::all_of(end, end + kBehind, [](float value) { return std::isnan(value); }), "nothing is written behind a workspace");
   }
 
   /// Floats of the unfinished sums of a step.

@@ -87,6 +87,19 @@ TEST_CASE("sparse layers of many pixels and panels: vectors of pixels, some fill
   sweep_dense(with_zeros(dense(40, 2100, 64), 0.7));  // a strip of two vectors
 }
 
+TEST_CASE("sparse layers whose inputs fill the first cache: sums in parts of the depth") {
+  for (const DType type : kTypes) sweep_dense(with_zeros(dense(50, 3300, type == DType::kF32 ? 73 : 40), 0.6, type));
+  sweep_pointwise(with_zeros(convolution(7, 8, 1300, 40, 1, 1, 0), 0.3));
+  sweep_dense(with_zeros(dense(27, 9000, 64), 0.4));  // lists of three panels at a time
+}
+
+TEST_CASE("lists of every length: the blocks of whole turns of a loop and those behind them") {
+  for (const std::int64_t k : {64, 65, 66, 67, 68, 71}) {
+    sweep_pointwise(with_zeros(convolution(7, 9, k, 64, 1, 1, 0), 0.0625));
+    for (const std::int64_t rows : {1, 3, 6, 11}) sweep_dense(with_zeros(dense(rows, k - 62, 64), 0.1));
+  }
+}
+
 TEST_CASE("sparse KxK convolutions: padding, strides, dilation") {
   for (const DType type : kTypes)
     for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 3, 33, 3, 2, 1),

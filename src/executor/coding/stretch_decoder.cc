@@ -47,9 +47,13 @@ void StretchDecoder::take(const model::Code& code) noexcept {
   SLUICE_DCHECK(model::check_code(code), "whoever validated the graph has seen to it");
   plane_ = code.plane;
   std::uint32_t* slot = table_.data();
-  for (std::size_t i = 0; i < code.frequencies.size(); ++i)
-    for (std::uint32_t offset = 0; offset < code.frequencies[i]; ++offset)
-      *slot++ = make_entry(code.frequencies[i], offset, static_cast<std::uint32_t>(code.first + i));
+  for (std::size_t i = 0; i < code.frequencies.size(); ++i) {
+    const std::uint32_t frequency = code.frequencies[i], first = make_entry(frequency, 0, static_cast<std::uint32_t>(code.first + i));
+    // Whole runs, which vectors write; the next symbol's write over what is too much.
+    for (std::uint32_t offset = 0; offset < frequency; offset += kRun)
+      for (std::uint32_t j = 0; j < kRun; ++j) slot[offset + j] = first + ((offset + j) << kOffsetShift);
+    slot += frequency;
+  }
 }
 
 bool StretchDecoder::decode(std::span<const std::byte> stored, std::span<std::byte> raw) noexcept {

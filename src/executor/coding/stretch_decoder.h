@@ -43,10 +43,11 @@ class StretchDecoder {
   bool decode_rest(const std::uint8_t* words, const std::uint8_t* words_end, const std::uint8_t* other, std::span<std::byte> raw) noexcept;
 
   static constexpr std::size_t kBeyond = 64;
+  static constexpr std::uint32_t kRun = 8;  // entries of the table that are written at a time
 
   const RoundsTable* rounds_;
   model::CodePlane plane_ = model::CodePlane::kBytes;
-  alignas(64) std::array<std::uint32_t, model::kCodeSlots> table_{};
+  alignas(64) std::array<std::uint32_t, model::kCodeSlots + kRun> table_{};
   alignas(64) std::array<std::uint32_t, model::kCodeLanes> states_{};
   alignas(64) std::array<std::uint8_t, model::kCodeBlockBytes + kBeyond> scratch_{};
 };

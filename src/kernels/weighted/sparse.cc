@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "src/core/build_list.h"
 #include "src/kernels/weighted/sparse_panels.h"
 #include "src/kernels/weighted/strip.h"
 
@@ -137,13 +138,15 @@ struct SparseReading {
 };
 
 /// How a step is cut: runs of tiles, and for each run block after block, whose lists are made anew; a run's inputs stay in the second
-/// cache. Threads share the pixels or the blocks (shares_pixels).
+/// cache. Threads share the pixels or the blocks (shares_pixels). Where the inputs of a tile would fill the first cache, all tiles of a run
+/// first meet one part of the depth, then the next.
 struct SparseCut {
   Blocks blocks;
   std::int64_t pixels;
   std::int64_t tiles;  // of columns: strips
   UnitGrid units;
   std::int64_t vectors = 0;  // of a strip; 0: tiles of rows
+  std::int64_t depths = 1;   // of tiles of rows
 };
 
 /// Blocks of these panels, by their bytes.
@@ -154,14 +157,20 @@ std::int64_t count_blocks(const operators::PanelGeometry& geometry, const std::u
   return (bytes - bitmaps) / (kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype)));
 }
 
-/// Vectors of a strip; 0: tiles of rows take the step. Those of columns save less than turning an input costs if it meets less than one
-/// block, and sums that a step begins and another ends lie as tiles of rows hold them.
+/// Vectors of a strip; 0: tiles of rows take the step. Those of columns save less than turning an input costs if it meets fewer than 0.7
+/// blocks, and sums that a step begins and another ends lie as tiles of rows hold them.
+constexpr std::int64_t kLeastBlocksOfInputs = 70;  // of 100
 std::int64_t vectors_of(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends) noexcept {
   if (tiles.run_columns == nullptr || call.part != nullptr) return 0;
   const WeightedParameters& weighted = weighted_of(call);
   const PanelRange panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group);
-  if (count_blocks(weighted.panels, ends, panels) < weighted.panels.values) return 0;
+  if (count_blocks(weighted.panels, ends, panels) < weighted.panels.values * kLeastBlocksOfInputs / 100) return 0;
   return column_vectors(weighted, call.rows.size() * call.outputs[0].view.pixels, panels.size());
+}
+
+/// On average.
+std::int64_t blocks_of_panel(const operators::PanelGeometry& geometry, const std::uint32_t* ends, PanelRange panels) noexcept {
+  return std::max<std::int64_t>(1, count_blocks(geometry, ends, panels) / panels.size());
 }
 
 /// Panels of a block. Tiles of rows read all of them, so that they stay in the first cache; and a lone tile has the next few come meanwhile.
@@ -171,8 +180,21 @@ std::int64_t panels_at_once(const KernelCall& call, const std::uint32_t* ends, s
   const PanelRange panels = panels_of_channels(call.channels, geometry.outputs_per_group);
   const std::int64_t most = panels_of_room(geometry.values, panels.size());
   if (vectors > 0) return most;
-  const std::int64_t each = std::max<std::int64_t>(1, count_blocks(geometry, ends, panels) / panels.size());
-  return std::min(most, std::max<std::int64_t>(kMostSparsePanels, kBlocksInFirstCache / each));
+  return std::min(most, std::max<std::int64_t>(kMostSparsePanels, kBlocksInFirstCache / blocks_of_panel(geometry, ends, panels)));
+}
+
+/// The sums between the parts of a depth lie on the stack: those of a run of tiles with `kMostSparsePanels` panels.
+constexpr std::int64_t kSumsOfRun = 9 * 1024;
+std::int64_t tiles_with_sums(const SparseTiles& tiles) noexcept { return kSumsOfRun / (tiles.rows * kMostSparsePanels * kPanelLanes); }
+
+/// Parts of the depth, for so many tiles of rows. To take up sums and leave them must cost little beside their products.
+std::int64_t depths_of(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, std::int64_t tile_count) noexcept {
+  constexpr std::int64_t kInputBytes = 24 * 1024, kLeastBlocks = 128, kLeastTiles = 4;
+  const operators::PanelGeometry& geometry = weighted_of(call).panels;
+  if (!kKeepsSums || call.part != nullptr || tile_count < kLeastTiles) return 1;
+  const std::int64_t depths = ceil_div(geometry.values, kInputBytes / (tiles.rows * static_cast<std::int64_t>(sizeof(float))));
+  const PanelRange panels = panels_of_channels(call.channels, geometry.outputs_per_group);
+  return std::clamp<std::int64_t>(blocks_of_panel(geometry, ends, panels) / kLeastBlocks, 1, depths);
 }
 
 SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, int threads) noexcept {
@@ -186,12 +208,17 @@ SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::
   if (by_pixels && vectors == 0) count = std::min(pixels, ceil_div(count, threads) * threads);
   const std::int64_t panels = panels_of_channels(call.channels, outputs).size();
   const std::int64_t share = by_pixels ? panels : ceil_div(panels, threads);
-  const std::int64_t granule = std::clamp<std::int64_t>(share, 1, panels_at_once(call, ends, vectors));
+  const std::int64_t depths = vectors == 0 ? depths_of(call, tiles, ends, count) : 1;
+  const std::int64_t most = panels_at_once(call, ends, vectors);
+  const std::int64_t at_once = depths > 1 ? std::min<std::int64_t>(most, kMostSparsePanels) : most;
+  std::int64_t granule = std::clamp<std::int64_t>(share, 1, at_once);
+  if (granule == 3 && most == 3 && panels > 3) granule = 2;  // a panel that threes leave would be the fourth of a block (Blocks)
   Blocks blocks(weighted.panels, call.channels, outputs, outputs, 1, granule);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count(), .runs_outside = true};
   const std::int64_t part_bytes = pixels / units.parts * weighted.panels.values * static_cast<std::int64_t>(sizeof(float));
   units.runs = vectors == 0 ? std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, count / units.parts) : ceil_div(count, units.parts);
-  return {blocks, pixels, count, units, vectors};
+  if (depths > 1) units.runs = std::max(units.runs, ceil_div(ceil_div(count, units.parts), tiles_with_sums(tiles)));
+  return {blocks, pixels, count, units, vectors, depths};
 }
 
 /// The pixels of a step one after another, from pixel `first` on.
@@ -228,37 +255,70 @@ class PixelWalk {
 /// Of the next block beside a lone tile: with more of them the hardware, which fetches long runs by itself, is faster alone.
 constexpr std::int64_t kMostFetchedBytes = 256 * 1024;
 
-void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
-              const ListRooms& rooms, int thread) noexcept {
-  const UnitPlace place = cut.units[unit];
-  const Block block = cut.blocks[place.block];
-  const std::int64_t values = weighted_of(call).panels.values;
-  const Interval<std::int64_t> products =
-      call.part == nullptr ? Interval<std::int64_t>{0, values} : Interval<std::int64_t>{call.part->products.begin, call.part->products.end};
-  const BlockList* const lists = rooms.lists(thread, block, products, values, [](std::int64_t) { return 0; });
-  TileJob job = make_job(call, block);
-  const auto run = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
-  const std::int64_t first = even_part({0, cut.pixels}, run.begin, cut.tiles).begin;
-  if (call.part != nullptr) {
-    job.begins = products.begin == 0;
-    job.ends = products.end == values;
-    // Sums lie block after block, in a block pixel after pixel.
-    const std::int64_t panels_before = block.first_panel - cut.blocks[0].first_panel;
-    job.sums = call.part->sums + (panels_before * cut.pixels + first * block.panels) * kPanelLanes;
-  }
-  PixelWalk walk(call, reading, first, block.channel);
-  const std::int64_t bytes = rooms.bytes_of(block);
-  const auto* const next = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes);
-  const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
+/// Tiles of rows with a block of panels, whose lists, and sums if it has some, are the job's. `next`: the block that follows, or null.
+void run_tiles(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut,
+               Interval<std::int64_t> run, std::int64_t channel, TileJob job, const BlockList* lists, const float* next) noexcept {
+  PixelWalk walk(call, reading, even_part({0, cut.pixels}, run.begin, cut.tiles).begin, channel);
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;
     rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
     walk.set(rows);
     // The first tile brings the next block, which lies behind this one, from memory: that alone would be slower than a tile.
-    job.next_panels = tile == run.begin && fetches ? next : nullptr;
+    job.next_panels = tile == run.begin ? next : nullptr;
     tiles.run(rows, job, lists);
-    if (job.sums != nullptr) job.sums += rows.count * block.panels * kPanelLanes;
+    if (job.sums != nullptr) job.sums += rows.count * job.panel_count * kPanelLanes;
   }
+}
+
+/// The blocks of `list` whose places are below `end`, which are taken from it.
+BlockList take_below(std::int64_t end, std::int64_t block_bytes, BlockList& list) noexcept {
+  const auto* const place = std::lower_bound(list.places, list.places + list.count, static_cast<std::uint32_t>(end));
+  const BlockList taken{list.places, list.values, place - list.places};
+  list = {place, list.values + taken.count * block_bytes, list.count - taken.count};
+  return taken;
+}
+
+/// As run_tiles, one part of the depth after the other. Not a part of its caller, whose frame would always have its sums.
+[[gnu::noinline]] void run_depths(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut,
+                                  Interval<std::int64_t> run, const Block& block, TileJob job, const BlockList* lists) noexcept {
+  const operators::PanelGeometry& geometry = weighted_of(call).panels;
+  const auto block_bytes = kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype));
+  std::array<BlockList, kMostSparsePanels> left, now;
+  std::copy_n(lists, block.panels, left.begin());
+  alignas(64) float sums[kSumsOfRun];
+  job.sums = sums;
+  for (std::int64_t i = 0; i < cut.depths; ++i) {
+    const auto depth = even_part({0, geometry.values}, i, cut.depths);
+    for (std::size_t p = 0; p < static_cast<std::size_t>(block.panels); ++p) now[p] = take_below(depth.end, block_bytes, left[p]);
+    job.begins = i == 0;
+    job.ends = i + 1 == cut.depths;
+    run_tiles(call, tiles, reading, cut, run, block.channel, job, now.data(), nullptr);
+  }
+}
+
+void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
+              const ListRooms& rooms, int thread) noexcept {
+  const UnitPlace place = cut.units[unit];
+  const Block block = cut.blocks[place.block];
+  const operators::PanelGeometry& geometry = weighted_of(call).panels;
+  const Interval<std::int64_t> products = call.part == nullptr ? Interval<std::int64_t>{0, geometry.values}
+                                                               : Interval<std::int64_t>{call.part->products.begin, call.part->products.end};
+  const BlockList* const lists = rooms.lists(thread, block, products, geometry.values, [](std::int64_t) { return 0; });
+  TileJob job = make_job(call, block);
+  const auto run = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
+  if (call.part != nullptr) {
+    job.begins = products.begin == 0;
+    job.ends = products.end == geometry.values;
+    // Sums lie block after block, in a block pixel after pixel.
+    const std::int64_t panels_before = block.first_panel - cut.blocks[0].first_panel;
+    const std::int64_t first = even_part({0, cut.pixels}, run.begin, cut.tiles).begin;
+    job.sums = call.part->sums + (panels_before * cut.pixels + first * block.panels) * kPanelLanes;
+  }
+  const std::int64_t bytes = rooms.bytes_of(block);
+  const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
+  const auto* const next = fetches ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes) : nullptr;
+  if (cut.depths == 1) return run_tiles(call, tiles, reading, cut, run, block.channel, job, lists, next);
+  run_depths(call, tiles, reading, cut, run, block, job, lists);
 }
 
 /// The tiles of a strip: whole vectors, and a tile of rows, which may be empty.
@@ -277,6 +337,18 @@ void fill_up(TileRows& tile, float* beside) noexcept {
   }
 }
 
+/// Inputs of strip `i`, if they lie one behind the other.
+NextInputs inputs_of_strip(const KernelCall& call, const SparseReading& reading, const SparseCut& cut, std::int64_t i,
+                           std::int64_t block_bytes) noexcept {
+  const RowView& in = call.inputs[0].view;
+  const std::int64_t pixel_bytes = weighted_of(call).panels.values * static_cast<std::int64_t>(sizeof(float));
+  const bool follow = in.pixel_pitch == pixel_bytes && in.row_pitch == in.pixels * in.pixel_pitch && in.ring_rows == 0;
+  if (i >= cut.tiles || !follow || reading.stride_h != 1 || reading.stride_w != 1 || reading.in_rows != reading.out_rows) return {};
+  const std::int64_t first = i * cut.vectors * 16, end = i + 1 == cut.tiles ? cut.pixels : first + cut.vectors * 16;
+  const auto* const begin = reinterpret_cast<const std::byte*>(in.at<float>(call.rows.begin, 0));
+  return {begin + first * pixel_bytes, begin + end * pixel_bytes, block_bytes <= kMostFetchedBytes};
+}
+
 /// A strip times a block of panels.
 void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
                const ListRooms& rooms, int thread) noexcept {
@@ -285,6 +357,7 @@ void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseRea
   const std::int64_t values = weighted_of(call).panels.values, strip_pixels = cut.vectors * 16;
   const TileJob job = make_job(call, block);
   const BlockList* const lists = rooms.lists(thread, block, {0, values}, values, [](std::int64_t) { return 0; });
+  const std::int64_t bytes = rooms.bytes_of(block);
   const auto strips = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
   for (std::int64_t i = strips.begin; i < strips.end; ++i) {
     const std::int64_t first = i * strip_pixels;
@@ -301,7 +374,9 @@ void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseRea
     columns.rest.count = static_cast<int>(left);
     if (columns.count > 0) {
       const float* const strip = rooms.strip(thread, i, [&](float* to) { tiles.turn(columns.vectors.data(), columns.count, values, to); });
-      tiles.run_columns(columns.vectors.data(), columns.count, job, lists, strip);
+      const bool last = place.block + 1 == cut.blocks.count();
+      const NextInputs next = last ? inputs_of_strip(call, reading, cut, i + 1, bytes) : NextInputs();
+      tiles.run_columns(columns.vectors.data(), columns.count, job, lists, strip, next);
     }
     if (left > 0) {
       walk.set(columns.rest);

@@ -42,7 +42,8 @@ HWY_INLINE V block_vector(const hwy::float16_t* block, int v) {
 }
 
 using TurnColumns = void (*)(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept;
-using RunColumns = void (*)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip) noexcept;
+using RunColumns = void (*)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
+                            const NextInputs& next) noexcept;
 
 #if HWY_TARGET == HWY_AVX3
 
@@ -100,55 +101,84 @@ HWY_NOINLINE void turn_columns(const TileRows* tiles, int vectors, std::int64_t 
   }
 }
 
-inline constexpr int kOutputsOfPass = 8;
+/// Outputs of a pass: of one vector of pixels all 16 of a panel have registers.
+constexpr int outputs_of_pass(int vectors) { return vectors == 1 ? 16 : 8; }
+/// Blocks of a turn of the loop. What counts and steps would else take the place of multiply-adds: a tenth of the time.
+constexpr int blocks_of_turn(int vectors) { return vectors == 3 ? 2 : 4; }
 
-/// Sums of the outputs from `first` on, to sums[output][pixels]. The second pass fetches the panel behind this one, which else comes from
-/// further away than a pass takes.
+/// What a pass fetches into L2: a line beside each block, for of many at once some would take the place of lines that it waits for.
+struct Lines {
+  const std::byte* at;
+  std::ptrdiff_t step;  // 0: nothing is to be fetched
+};
+
+/// Sums of the outputs from `first` on, to sums[output][pixels].
 template <class Value, int kVectors>
-HWY_INLINE void sum_columns(const BlockList& list, int first, const float* strip, float* sums) noexcept {
+HWY_INLINE void sum_columns(const BlockList& list, int first, const float* strip, float* sums, Lines& lines) noexcept {
+  constexpr int kOutputs = outputs_of_pass(kVectors), kBlocks = blocks_of_turn(kVectors);
   const D d;
-  V acc[kOutputsOfPass][kVectors];
+  V acc[kOutputs][kVectors];
   clear(acc);
   const std::uint32_t* place = list.places;
   const auto* values = reinterpret_cast<const Value*>(list.values);
-  const std::int64_t ahead = first == 0 ? 0 : list.count * 16;
-  for (const std::uint32_t* const end = place + list.count; place != end; ++place, values += 16) {
-    const float* const inputs = strip + std::size_t{*place} * (16 * kVectors);
-    __builtin_prefetch(values + ahead, 0, 2);
+  const auto multiply = [&](std::size_t at, const Value* block) HWY_ATTR {
+    const float* const inputs = strip + at * (16 * kVectors);
     V input[kVectors];
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) input[v] = hn::LoadU(d, inputs + 16 * v);
     const float* weights;
     alignas(64) float widened[16];
     if constexpr (std::is_same_v<Value, float>) {
-      weights = values + first;
+      weights = block + first;
     } else {
-      hn::StoreU(block_vector(values, 0), d, widened);
+      hn::StoreU(block_vector(block, 0), d, widened);
       weights = widened + first;
     }
-    HWY_UNROLL(8)
-    for (int o = 0; o < kOutputsOfPass; ++o) {
+    HWY_UNROLL(16)
+    for (int o = 0; o < kOutputs; ++o) {
       const V weight = hn::Set(d, weights[o]);
       HWY_UNROLL(4)
       for (int v = 0; v < kVectors; ++v) acc[o][v] = functions::fused(input[v], weight, acc[o][v]);
     }
+  };
+  const std::uint32_t* const end = place + list.count;
+  for (const std::uint32_t* const whole = end - list.count % kBlocks; place != whole; place += kBlocks, values += 16 * kBlocks) {
+    HWY_UNROLL(4)
+    for (int b = 0; b < kBlocks; ++b, lines.at += lines.step) {
+      __builtin_prefetch(lines.at, 0, 2);
+      multiply(place[b], values + 16 * b);
+    }
   }
-  HWY_UNROLL(8)
-  for (int o = 0; o < kOutputsOfPass; ++o) {
+  for (; place != end; ++place, values += 16) multiply(*place, values);
+  HWY_UNROLL(16)
+  for (int o = 0; o < kOutputs; ++o) {
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[o][v], d, sums + o * (16 * kVectors) + 16 * v);
   }
 }
 
-/// All panels of the job, for pixels of `kVectors` tiles of 16 rows.
+/// All panels of the job, for pixels of `kVectors` tiles of 16 rows. The last pass over a panel fetches the panel behind it, which else
+/// comes from further away than a pass takes.
 template <class Value, int kVectors>
-HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, const BlockList* lists, const float* strip) noexcept {
+HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, const BlockList* lists, const float* strip,
+                                 const NextInputs& next) noexcept {
+  constexpr int kOutputs = outputs_of_pass(kVectors);
   alignas(64) float sums[16 * 16 * kVectors];
+  const std::byte* inputs = next.begin;
   for (int p = 0; p < job.panel_count; ++p) {
     const std::int64_t first = std::int64_t{p} * 16;
     for (int v = 0; v < kVectors; ++v) prefetch_destination<16, 1>(tiles[v], job, first);
-    for (int output = 0; output < 16; output += kOutputsOfPass)
-      sum_columns<Value, kVectors>(lists[p], output, strip, sums + output * (16 * kVectors));
+    HWY_UNROLL(2)
+    for (int output = 0; output < 16; output += kOutputs) {
+      const bool last = output + kOutputs == 16, of_inputs = inputs < next.end && (!last || next.before_weights);
+      const BlockList& list = lists[p];
+      constexpr std::ptrdiff_t kBlockBytes = 16 * sizeof(Value);
+      Lines lines = of_inputs ? Lines{inputs, 64}
+                    : last    ? Lines{list.values + list.count * kBlockBytes, kBlockBytes}
+                              : Lines{list.values, 0};
+      sum_columns<Value, kVectors>(list, output, strip, sums + output * (16 * kVectors), lines);
+      if (of_inputs) inputs = lines.at;
+    }
     for (int v = 0; v < kVectors; ++v) {
       V acc[16][1];
       HWY_UNROLL(2)
@@ -164,11 +194,12 @@ HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, cons
 }
 
 template <class Value>
-void run_columns(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip) noexcept {
+void run_columns(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
+                 const NextInputs& next) noexcept {
   static_assert(kMostColumnVectors == 3);
-  if (vectors == 3) return run_columns_of<Value, 3>(tiles, job, lists, strip);
-  if (vectors == 2) return run_columns_of<Value, 2>(tiles, job, lists, strip);
-  run_columns_of<Value, 1>(tiles, job, lists, strip);
+  if (vectors == 3) return run_columns_of<Value, 3>(tiles, job, lists, strip, next);
+  if (vectors == 2) return run_columns_of<Value, 2>(tiles, job, lists, strip, next);
+  run_columns_of<Value, 1>(tiles, job, lists, strip, next);
 }
 
 inline constexpr TurnColumns kTurnColumns = turn_columns;

@@ -104,6 +104,9 @@ struct Cursors {
   }
 };
 
+/// Blocks of each panel in a turn of the loop: what counts and steps would else take the place of multiply-adds.
+constexpr int blocks_of_step(int panels) { return 4 / panels; }
+
 /// kPanels panels from `p` on: block after block of each that still has one, in turns, for one panel's chains alone are few. kFetch: beside
 /// each block, what lies as far behind it as the next panels behind these.
 template <class Value, int kRows, int kPanels, bool kFetch = false>
@@ -120,15 +123,13 @@ HWY_NOINLINE void sparse_tile(const TileRows& rows, const TileJob& job, const Bl
   // Tiles of few rows wait for memory most of all; where nothing follows they fetch what they read.
   constexpr bool kFetches = kFetch || kPanels == kMostSparsePanels;
   [[maybe_unused]] const std::ptrdiff_t ahead = job.next_panels != nullptr ? job.next_panels - job.panels : 0;
-  const auto multiply = [&](int i) HWY_ATTR {
-    // Apart from the pointer to the block, or g++ makes one of both, wants two registers more, and finds them among those of vectors.
-    at.places[i] = in_general(at.places[i] + 1);
-    const std::size_t place = at.places[i][-1];
-    if constexpr (kFetches) __builtin_prefetch(reinterpret_cast<const float*>(at.values[i]) + ahead, 0, 2);
+  const auto multiply = [&](int i, int b) HWY_ATTR {
+    const std::size_t place = at.places[i][b];
+    const Value* const values = at.values[i] + 16 * b;
+    if constexpr (kFetches) __builtin_prefetch(reinterpret_cast<const float*>(values) + ahead, 0, 2);
     V block[kPanelVectors];
     HWY_UNROLL(16)
-    for (int v = 0; v < kPanelVectors; ++v) block[v] = block_vector(at.values[i], v);
-    at.values[i] += 16;
+    for (int v = 0; v < kPanelVectors; ++v) block[v] = block_vector(values, v);
     HWY_UNROLL(16)
     for (int m = 0; m < kRows; ++m) {
       const V input = hn::Set(d, held[m][place]);
@@ -136,20 +137,29 @@ HWY_NOINLINE void sparse_tile(const TileRows& rows, const TileJob& job, const Bl
       for (int v = 0; v < kPanelVectors; ++v) acc[i][m][v] = functions::fused(input, block[v], acc[i][m][v]);
     }
   };
-  const Value* const end_together = at.values[0] + at.together * 16;
+  constexpr int kBlocks = blocks_of_step(kPanels);
+  const auto step = [&](int i, int blocks) HWY_ATTR {
+    // Apart from the pointer to the block, or g++ makes one of both, wants two registers more, and finds them among those of vectors.
+    at.places[i] = in_general(at.places[i] + blocks);
+    at.values[i] += 16 * blocks;
+  };
+  const std::int64_t together = at.together / kBlocks * kBlocks;
+  const Value* const end_together = at.values[0] + together * 16;
   while (at.values[0] != end_together) {
-    multiply(0);
-    if constexpr (kPanels > 1) multiply(1);
-    if constexpr (kPanels > 2) {
-      multiply(2);
-      multiply(3);
-    }
-  }
-  if constexpr (kPanels > 1) {
-    for (std::int64_t b = at.together; b < at.longest; ++b) {
+    HWY_UNROLL(4)
+    for (int b = 0; b < kBlocks; ++b) {
       HWY_UNROLL(4)
-      for (int i = 0; i < kPanels; ++i)
-        if (at.values[i] != at.ends[i]) multiply(i);
+      for (int i = 0; i < kPanels; ++i) multiply(i, b);
+    }
+    HWY_UNROLL(4)
+    for (int i = 0; i < kPanels; ++i) step(i, kBlocks);
+  }
+  for (std::int64_t b = together; b < at.longest; ++b) {
+    HWY_UNROLL(4)
+    for (int i = 0; i < kPanels; ++i) {
+      if (at.values[i] == at.ends[i]) continue;
+      multiply(i, 0);
+      step(i, 1);
     }
   }
   HWY_UNROLL(4)

@@ -40,6 +40,13 @@ inline constexpr std::int64_t kPlacesBehind = 16;
 /// Vectors of pixels of a tile of columns, at most.
 inline constexpr int kMostColumnVectors = 3;
 
+/// Inputs of the pixels behind those of a job, to be fetched into L2 while it runs. Empty: none.
+struct NextInputs {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  bool before_weights = false;  // or the weights behind those in use come first
+};
+
 struct SparseTiles {
   int rows = 1;  // of a full tile
   /// Writes the places of the blocks of `values`, of which value i lies at `place` + i; returns how many. `before`: blocks before them.
@@ -50,8 +57,8 @@ struct SparseTiles {
   /// Turns `values` inputs of the pixels of `vectors` tiles of 16 rows each; null where vectors are shorter or registers too few.
   void (*turn)(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept = nullptr;
   /// As `run`, for pixels that were turned. Sums begin and end here; places are numbers of values.
-  void (*run_columns)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists,
-                      const float* strip) noexcept = nullptr;
+  void (*run_columns)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
+                      const NextInputs& next) noexcept = nullptr;
 };
 
 /// For an instruction set that the CPU has.
