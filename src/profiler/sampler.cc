@@ -75,6 +75,7 @@ double usual_share(const Candidate& candidate) noexcept {
   if (node.op == OpKind::kAttention) return 12;
   if (node.op == OpKind::kBinary) return 2;
   if (node.op == OpKind::kTranspose) return 8;
+  if (node.op == OpKind::kConcat) return 30;  // bands copy what is in one buffer without them
   const bool depthwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().depthwise();
   const bool pointwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().window.taps() == 1;
   if (pointwise && candidate.kernel.variant == 1) return 64;
