@@ -252,14 +252,15 @@ class Builder {
     add(OpKind::kResize, {tensor({1, m.rows, m.columns, m.channels})}, {1, 2 * m.rows, 2 * m.columns, m.channels}, a);
   }
 
-  /// Twice as many rows and columns, by windows of decoders: as large as the stride, or with sums of two or four products a pixel.
+  /// Twice as many rows and columns, by windows of decoders: as large as the stride, or with sums of two or four products a pixel. Each second
+  /// has few outputs, which may sum by taps.
   void transposed(const MapShape& m, std::size_t turn) {
     constexpr std::int64_t kWindows[] = {2, 2, 4, 3};
     const std::int64_t taps = kWindows[turn % std::size(kWindows)], before = taps > 2 ? 1 : 0, after = taps - 2 - before;
     model::ConvAttributes a;
     a.window = {m.rows, m.columns, 2 * m.rows, 2 * m.columns, taps, taps, 2, 2, 1, 1, before, before, after, after};
     a.in_channels = m.channels;
-    a.out_channels = (m.channels + 1) / 2;
+    a.out_channels = turn % 8 < 4 ? (m.channels + 1) / 2 : std::clamp<std::int64_t>(m.channels / 16, 1, 8);
     model::Node& node =
         add(OpKind::kConvTranspose, {tensor({1, m.rows, m.columns, m.channels})}, {1, 2 * m.rows, 2 * m.columns, a.out_channels}, a);
     add_weighted(node, model::WeightLayout::kPanels, {a.out_channels, taps, taps, m.channels}, a.out_channels, taps * taps * m.channels);

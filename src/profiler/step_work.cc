@@ -95,7 +95,10 @@ std::uint16_t variant_of_rows(KernelId kernel, const StepShape& shape) noexcept 
 void add_products(const Asked& asked, StepWork& work) noexcept {
   work.variant = variant_of_rows(asked.kernel.id, work.shape);
   if (asked.node.op == OpKind::kConv || asked.node.op == OpKind::kConvTranspose) {
-    if (const auto* conv = asked.as<operators::ConvolutionParameters>()) add_convolution(*conv, work.shape);
+    if (const auto* conv = asked.as<operators::ConvolutionParameters>()) {
+      add_convolution(*conv, work.shape);
+      if (asked.node.op == OpKind::kConvTranspose) work.variant = conv->by_taps() ? 1 : 0;
+    }
     if (const auto* conv = asked.as<operators::IntegerConvolutionParameters>()) add_convolution(*conv, work.shape);
   } else if (asked.node.op == OpKind::kDense) {
     if (const auto* dense = asked.as<operators::DenseParameters>()) work.shape.depth = narrow(dense->in_features);

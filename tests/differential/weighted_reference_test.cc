@@ -141,7 +141,7 @@ TEST_CASE("transposed convolutions that sum by taps") {
     for (const std::int64_t stride : {1, 2, 3}) {
       const std::int64_t kernel = stride + 1 + size % 2;
       check({.in_h = size,
-             .in_w = 11 - size,
+             .in_w = 144 / size + 11 - size,
              .kernel_h = kernel,
              .kernel_w = kernel + size % 3,
              .stride_h = stride,
@@ -152,16 +152,28 @@ TEST_CASE("transposed convolutions that sum by taps") {
             31 + size, 1 + size % 3, 2, size % 3 == 0 ? kFull : model::Epilogue{});
     }
   const model::Epilogue activated{.has_bias = true, .activation = {model::Function::kSilu}};
-  const model::Window taps{.in_h = 5, .in_w = 19, .kernel_h = 3, .kernel_w = 4, .stride_h = 1, .stride_w = 2, .pad_left = 1};
+  const model::Window taps{.in_h = 5, .in_w = 29, .kernel_h = 3, .kernel_w = 4, .stride_h = 1, .stride_w = 2, .pad_left = 1};
   for (const std::int64_t outputs : {4, 7, 10}) check(taps, 10 * outputs + 1, outputs, 1, activated);
   for (const std::int64_t outputs : {11, 12, 17, 21}) check(taps, 129, outputs, 1, outputs % 2 == 0 ? kFull : activated);
-  check({.in_h = 3, .in_w = 5, .kernel_h = 9, .kernel_w = 7, .stride_h = 4, .pad_top = 2, .pad_left = 3}, 97, 20, 1, kFull);  // in passes
-  check({.in_h = 3, .in_w = 5, .kernel_h = 9, .kernel_w = 8, .pad_top = 4, .pad_left = 4}, 64, 7, 2, activated);
-  check({.in_h = 4, .in_w = 5, .kernel_h = 3, .kernel_w = 2, .stride_w = 3, .dilation_h = 2, .dilation_w = 4, .pad_top = 3}, 33, 3, 1, {});
-  check({.in_h = 7, .in_w = 6, .kernel_h = 5, .stride_h = 2, .stride_w = 3, .pad_top = 9}, 40, 2, 2, activated);  // rows that no tap meets
-  check({.in_h = 1, .in_w = 400, .kernel_w = 9, .stride_w = 4, .pad_left = 3, .pad_right = 2}, 32, 2, 2, kFull);  // a line
+  check({.in_h = 13, .in_w = 12, .kernel_h = 9, .kernel_w = 7, .stride_h = 4, .pad_top = 2, .pad_left = 3}, 97, 20, 1, kFull);  // in passes
+  check({.in_h = 9, .in_w = 17, .kernel_h = 9, .kernel_w = 8, .pad_top = 4, .pad_left = 4}, 64, 7, 2, activated);
+  check({.in_h = 4, .in_w = 37, .kernel_h = 3, .kernel_w = 2, .stride_w = 3, .dilation_h = 2, .dilation_w = 4, .pad_top = 3}, 33, 3, 1, {});
+  check({.in_h = 24, .in_w = 6, .kernel_h = 5, .stride_h = 2, .stride_w = 3, .pad_top = 9}, 40, 2, 2, activated);  // rows that no tap meets
+  check({.in_h = 1, .in_w = 400, .kernel_w = 9, .stride_w = 4, .pad_left = 3, .pad_right = 2}, 32, 2, 2, kFull);   // a line
   check({.in_h = 3, .in_w = 330, .kernel_h = 9, .kernel_w = 9, .pad_top = 4, .pad_left = 4, .pad_right = 4}, 32, 1, 1,
         activated);  // in columns
+}
+
+TEST_CASE("bands of sums by taps multiply rows of the input that neighbouring bands multiply too") {
+  const model::Window w{.in_h = 12, .in_w = 12, .kernel_h = 5, .kernel_w = 5, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2};
+  const Problem p = summed_by_taps(w, 64, 2, 1, {});
+  const KernelDescriptor& kernel = *find_kernel(kernel_id::kConvTransposed);
+  const auto flops = [&](RowRange rows) { return kernel.cost(p.graph, p.node(), {rows, {0, 2}, 1}).flops; };
+  const std::uint64_t row = 2 * 12 * 25 * 64 * 2;  // of the input: each tap of both outputs
+  CHECK(flops({0, 12}) == 12 * row);
+  CHECK(flops({0, 3}) == 5 * row);  // outputs 0 to 2 meet inputs 0 to 4
+  CHECK(flops({3, 6}) == 7 * row);
+  CHECK(flops({11, 12}) == 3 * row);
 }
 
 TEST_CASE("transposed convolutions whose groups share panels, depthwise ones among them") {
@@ -233,7 +245,7 @@ TEST_CASE("quantised panels give the bits of the floats that they stand for") {
 }
 
 TEST_CASE("transposed convolutions that sum by taps, over quantised panels") {
-  const model::Window w{.in_h = 4, .in_w = 15, .kernel_h = 4, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};
+  const model::Window w{.in_h = 8, .in_w = 19, .kernel_h = 4, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};
   for (const int bits : {8, 4}) {
     check_quantised(summed_by_taps(w, 32, 3, 2, kFull), bits, 16);
     check_quantised(summed_by_taps(w, 144, 17, 1, {}), bits);

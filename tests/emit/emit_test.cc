@@ -264,7 +264,7 @@ TEST_CASE("transposed convolutions, interpolation, and tensors one behind the ot
 
 TEST_CASE("transposed convolutions that sum by taps") {
   OnnxBuilder b(13);
-  b.input("x", {1, 40, 5, 4}).output("y").weight("w0", {40, 3, 3, 4}).weight("b0", {3});
+  b.input("x", {1, 40, 13, 12}).output("y").weight("w0", {40, 3, 3, 4}).weight("b0", {3});
   b.node("ConvTranspose", {"x", "w0", "b0"}, {"y"},
          {attribute("kernel_shape", Ints{3, 4}), attribute("pads", Ints{1, 0, 0, 1}), attribute("strides", Ints{2, 1})});
   const TemporaryFolder folder;

@@ -91,7 +91,10 @@ TEST_CASE("convolution is the sum of its products") {
     check_convolution({w, 2, 4, 36}, 1, op);
     check_convolution({w, 3, 6, 9}, 1, op);
     check_convolution({w, 18, 18, 18}, 1, op);
-    check_convolution({w, 1, 40, 3}, 1, op);  // a transposed one sums by taps
+    model::Window large = window;
+    large.in_h = large.in_w = 12;
+    const model::Window l = op == OpKind::kConv ? with_output(large) : with_transposed_output(large);
+    check_convolution({l, 1, 40, 3}, 1, op);  // a transposed one sums by taps
   }
 }
 

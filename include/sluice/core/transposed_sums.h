@@ -4,7 +4,8 @@
 // By taps, the products of an input pixel are a row of a product of matrices, [pixels, inputs] by [inputs, taps * outputs], whatever outputs they
 // belong to: outputs of few channels fill the lanes of a panel, and no input is copied.
 //
-// A function of shapes that convert knows, whatever the extents of images are: all kernels, and emitted code, form the same sums.
+// A function of the layer and of the input's rows and columns: all kernels, and emitted code, form the same sums. Its limits are where the two took
+// equally long on an Intel Xeon with AVX-512 (docs/benchmarks.md).
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,11 @@ constexpr std::int64_t tap_lanes(const Window& w) noexcept {
 
 constexpr bool sums_by_taps(const Window& w, std::int64_t groups, std::int64_t inputs, std::int64_t outputs) noexcept {
   // Of few inputs the sums of taps cost more than they save; of whole panels of outputs there is nothing to save.
-  constexpr std::int64_t kLeastInputs = 32, kInputsOfAnOutput = 8, kFewOutputs = 10, kMostOutputs = 24;
+  constexpr std::int64_t kLeastInputs = 32, kInputsOfAnOutput = 8, kFewOutputs = 10, kMostOutputs = 21;
   constexpr std::int64_t kInputsOfFive = 64, kInputsOfEleven = 96, kMostReach = 64;
+  constexpr std::int64_t kLeastPixels = 144;  // of fewer, putting the weights' taps beside each other costs more than it saves
   if (groups != 1 || inputs < kLeastInputs || outputs > kMostOutputs) return false;
+  if (w.in_h < kLeastPixels && w.in_w < kLeastPixels && w.in_h * w.in_w < kLeastPixels) return false;
   if (w.kernel_h > kMostReach || w.kernel_w > kMostReach || w.dilation_h > kMostReach || w.dilation_w > kMostReach) return false;
   const std::int64_t reach_h = (w.kernel_h - 1) * w.dilation_h, reach_w = (w.kernel_w - 1) * w.dilation_w;
   if (reach_h > kMostReach || reach_w > kMostReach || w.pad_top > kMostReach || w.pad_left > kMostReach) return false;

@@ -107,8 +107,13 @@ class TransposedLines {
 bool takes_sums_by_taps(const Windows& w, std::int64_t groups, const DenseWeight& weight) noexcept {
   if (w.axes > 2) return false;
   const auto last = static_cast<std::size_t>(w.axes - 1);
-  Window window{.kernel_w = w.kernel[last], .stride_w = w.stride[last], .dilation_w = w.dilation[last], .pad_left = w.before[last]};
+  Window window{.in_w = w.in[last],
+                .kernel_w = w.kernel[last],
+                .stride_w = w.stride[last],
+                .dilation_w = w.dilation[last],
+                .pad_left = w.before[last]};
   if (w.axes == 2) {
+    window.in_h = w.in[0];
     window.kernel_h = w.kernel[0];
     window.stride_h = w.stride[0];
     window.dilation_h = w.dilation[0];

@@ -26,6 +26,8 @@ void run_group_runs(const KernelCall& call, const TileTable& tiles) noexcept;
 
 Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept;
+/// Sums by taps multiply each row of the input that a step reads, and neighbouring bands read some of them again.
+CostFeatures transposed_cost(const ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 
 // Those of few outputs whose window is as large as its stride, which `run_transposed` leaves to transposed_lanes.cc.
 bool phases_are_lanes(const ConvolutionParameters& conv) noexcept;

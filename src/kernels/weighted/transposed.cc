@@ -269,6 +269,22 @@ Bytes transposed_workspace(const ConvolutionParameters& conv, const StepExtent& 
   return most;
 }
 
+CostFeatures transposed_cost(const ConvolutionParameters& conv, const StepExtent& extent) noexcept {
+  CostFeatures cost = weighted_cost(conv.weighted, extent);
+  if (!conv.by_taps()) return cost;
+  const Window& w = conv.window;
+  const TransposedAxis axis = vertical(w);
+  std::int64_t rows = 0;  // of the input that the step reads
+  for (std::int64_t first = extent.rows.begin / w.out_h * w.out_h; first < extent.rows.end; first += w.out_h) {
+    const std::int64_t begin = std::max(extent.rows.begin, first) - first, end = std::min(extent.rows.end, first + w.out_h) - first;
+    rows += std::max<std::int64_t>(0, std::min(w.in_h, axis.end_input(end)) - std::max<std::int64_t>(0, axis.first_input(begin)));
+  }
+  const std::int64_t weights = w.taps() * conv.in_channels * extent.channels.size();
+  cost.flops = static_cast<std::uint64_t>(2 * rows * w.in_w * weights);
+  cost.input_bytes += 2 * static_cast<std::uint64_t>(weights) * sizeof(float);  // its weights beside each other
+  return cost;
+}
+
 void run_transposed(const KernelCall& call, const TileTable& tiles) noexcept {
   const auto& conv = call.parameters<ConvolutionParameters>();
   if (phases_are_lanes(conv)) return run_transposed_lanes(call, tiles);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kSumBytes = static_cast<std::int64_t>(sizeof(float));
 
-/// Planes of a thread: they stay in L2 beside the weights of a few panels.
+/// Planes of a thread: where columns allow it they stay in L2 beside the weights of a few panels.
 constexpr std::int64_t kPlaneBytes = 192 * 1024;
 /// Weights of panels that all tiles of some rows pass by, and the sums of their tiles before they are turned.
 constexpr std::int64_t kMostTapPanels = 12;

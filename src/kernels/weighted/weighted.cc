@@ -179,6 +179,7 @@ constexpr KernelDescriptor transposed(std::string_view name) noexcept {
   KernelDescriptor descriptor =
       with_workspace<weighted::transposed_workspace>(convolution<kId, weighted::run_transposed, kTable, kFits, kTakes>(name));
   descriptor.op = OpKind::kConvTranspose;
+  descriptor.cost = cost_by<convolution_parameters, weighted::transposed_cost>;
   return descriptor;
 }
 
