@@ -35,7 +35,7 @@
 
 namespace sluice {
 
-/// Measured (tests/fault/stack_test.cc), optimised: runs take up to 53 KiB, of which a tile's sums are 32, and planning up to 21.
+/// Measured (tests/fault/stack_test.cc), optimised: runs take up to 53 KiB, of which a tile's sums are 36, and planning up to 21.
 inline constexpr Bytes kLeastStack{96 * 1024};
 /// Behind a port that lies with the caller (Session::place_input): so many bytes may be read, never written.
 inline constexpr Bytes kPortTail{64};

@@ -317,7 +317,7 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
   const std::int64_t bytes = rooms.bytes_of(block);
   const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
   const auto* const next = fetches ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes) : nullptr;
-  if (cut.depths == 1) return run_tiles(call, tiles, reading, cut, run, block.channel, job, lists, next);
+  if (!kKeepsSums || cut.depths == 1) return run_tiles(call, tiles, reading, cut, run, block.channel, job, lists, next);
   run_depths(call, tiles, reading, cut, run, block, job, lists);
 }
 
