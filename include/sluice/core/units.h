@@ -74,6 +74,8 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) n
 constexpr std::uint64_t align_down(std::uint64_t value, std::uint64_t alignment) noexcept { return value & ~(alignment - 1); }
 constexpr Bytes align_up(Bytes value, std::uint64_t alignment) noexcept { return Bytes(align_up(value.count(), alignment)); }
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
+/// Of any `a`, and `b` above 0.
+constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept { return a / b - (a % b < 0 ? 1 : 0); }
 
 /// Reads `48MiB`, `48M`, `1.5GiB`, `300MB`, `4096` (bytes) or `unlimited`. Units: B, KB, MB, GB (powers of 1000), KiB, MiB, GiB and K, M, G
 /// (of 1024), in any case. Nothing when the text is not a size or does not fit 63 bits.

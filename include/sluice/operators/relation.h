@@ -23,6 +23,7 @@
 #include "sluice/core/check.h"
 #include "sluice/core/interval.h"
 #include "sluice/core/shape.h"
+#include "sluice/core/units.h"
 
 namespace sluice::operators {
 
@@ -111,10 +112,6 @@ struct Recurrence {
   bool there() const noexcept { return axis != kNoAxis; }
 };
 
-namespace detail {
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept { return a / b - (a % b < 0 ? 1 : 0); }
-}  // namespace detail
-
 /// The positions of an input axis of `extent` that the output positions `outputs` (not empty) read. A window that lies in the padding
 /// gives an empty range at the edge.
 constexpr Interval<std::int64_t> positions_read(const AxisRelation& r, Interval<std::int64_t> outputs, std::int64_t extent) noexcept {
@@ -124,8 +121,8 @@ constexpr Interval<std::int64_t> positions_read(const AxisRelation& r, Interval<
     case AxisKind::kWindow: {
       // A falling slice has a negative stride.
       const std::int64_t low = r.stride < 0 ? outputs.end - 1 : outputs.begin, high = r.stride < 0 ? outputs.begin : outputs.end - 1;
-      const std::int64_t first = -detail::floor_div(r.pad_before - low * r.stride, r.divisor);  // rounded up
-      const std::int64_t last = detail::floor_div(high * r.stride - r.pad_before + (r.kernel - 1) * r.dilation, r.divisor);
+      const std::int64_t first = -floor_div(r.pad_before - low * r.stride, r.divisor);  // rounded up
+      const std::int64_t last = floor_div(high * r.stride - r.pad_before + (r.kernel - 1) * r.dilation, r.divisor);
       const std::int64_t begin = std::clamp<std::int64_t>(first, 0, extent);
       return {begin, std::clamp<std::int64_t>(last + 1, begin, extent)};
     }

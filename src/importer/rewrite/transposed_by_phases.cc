@@ -26,8 +26,6 @@
 namespace sluice::importer {
 namespace {
 
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept { return a >= 0 ? a / b : -ceil_div(-a, b); }
-
 /// Of the result, in f32: so much may the smallest budget rise by.
 constexpr std::int64_t kMostResultBytes = std::int64_t{512} << 10;
 

@@ -13,8 +13,6 @@
 
 namespace sluice::kernels::weighted {
 
-constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) noexcept { return a >= 0 ? a / b : -ceil_div(-a, b); }
-
 struct TransposedAxis {
   std::int64_t kernel, stride, dilation, pad;
 
