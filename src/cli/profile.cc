@@ -7,6 +7,7 @@
 
 #include "sluice/core/cpu.h"
 #include "sluice/core/file.h"
+#include "sluice/engine/auto_budget.h"
 #include "sluice/kernels/registry.h"
 #include "sluice/profiler/fit.h"
 #include "sluice/profiler/measure.h"
@@ -120,6 +121,7 @@ DeviceProfile measure(const ProfileOptions& options, int threads, const std::str
   measured.threads = threads;
   measured.most = static_cast<std::size_t>(options.most);
   measured.seconds = options.seconds;
+  measured.memory = read_memory_outlook().available;
   for (const auto& model : models) measured.graphs.push_back(&model->graph());
   measured.file = options.file.empty() ? file_to_read(models) : options.file;
   std::optional<ScratchFile> scratch;

@@ -39,7 +39,7 @@ bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfil
     return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
                     p.read_bytes_per_second, p.load_start_seconds, p.wake_seconds, p.verify_bytes_per_second, p.decoded_per_second,
                     p.decrypt_bytes_per_second, p.read_rate_beside_compute, p.step_time_beside_reads, p.read_limit, p.share_seconds,
-                    p.copies_views, p.interrupted);
+                    p.copies_views, p.interruptions.share, p.interruptions.met);
   };
   const auto same_kernel = [](const profiler::KernelRates& x, const profiler::KernelRates& y) {
     return x.kernel == y.kernel && x.seconds_per == y.seconds_per && x.scales == y.scales;

@@ -1,5 +1,6 @@
 #include "src/importer/constant.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "sluice/core/half.h"
@@ -75,6 +76,22 @@ Constant make_absent(DType dtype, const Shape& shape) {
   c.strides = {};
   c.absent = true;
   return c;
+}
+
+Constant make_drawn(const Shape& shape) {
+  int wide = 0;
+  for (const std::int64_t extent : shape.dims()) wide += extent > 1 ? 1 : 0;
+  if (wide < 2) return make_absent(DType::kF32, shape);
+  const auto elements = static_cast<double>(shape.element_count());
+  const double sums = shape.rank() == 2 ? std::sqrt(elements) : elements / static_cast<double>(shape[0]);
+  const auto most = static_cast<float>(std::sqrt(6 / sums));  // a variance of 2 / sums, of which a Relu leaves half
+  std::vector<float> values(static_cast<std::size_t>(shape.element_count()));
+  std::uint32_t state = static_cast<std::uint32_t>(values.size());
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f * most;
+  }
+  return make_constant(shape, values);
 }
 
 Constant permuted(const Constant& c, const Perm& perm) {

@@ -265,7 +265,9 @@ namespace {
 
 Status convert_file(const std::string& onnx_path, const std::string& model_path, const ConvertOptions& options, ConvertReport& report) {
   OnnxGraph onnx;
-  const AbsentData absent = may_be_absent(options) ? AbsentData::kAllowed : AbsentData::kRefused;
+  const AbsentData absent = options.made_up_weights   ? AbsentData::kMadeUp
+                            : options.without_weights ? AbsentData::kAllowed
+                                                      : AbsentData::kRefused;
   SLUICE_RETURN_IF_ERROR(read_onnx(onnx_path, onnx, report, absent));
   return convert_graph(onnx, onnx_path, model_path, options, report);
 }

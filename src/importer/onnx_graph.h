@@ -95,8 +95,8 @@ struct OnnxGraph {
 /// Older files list initialisers as inputs.
 bool is_initialiser(const OnnxGraph& graph, std::string_view name) noexcept;
 
-/// What becomes of a tensor of which the file has the shape and no data.
-enum class AbsentData : std::uint8_t { kRefused, kAllowed };
+/// What becomes of a tensor of which the file has the shape and no data. kMadeUp: make_drawn gives f32 ones values (constant.h).
+enum class AbsentData : std::uint8_t { kRefused, kAllowed, kMadeUp };
 
 /// Reads the file at `path`. Errors: kIo; kInvalidModel with the rule that is broken (the reader refuses by throwing `Refusal` inside and
 /// gives its words in `message`).

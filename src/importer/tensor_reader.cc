@@ -248,8 +248,8 @@ void TensorReader::locate_bytes(const Wire& wire, DType dtype, const Shape& shap
   if (typed && (wire.external || !wire.raw.empty())) refuse_malformed("its values stand in two places, in a typed field and beside it");
   if (wire.external && !wire.raw.empty()) refuse_malformed("its values stand in two places, in the file and outside");
   if (wire.external) return locate_external(wire, dtype, shape, *size_bytes, tensor);
-  if (absent_ == AbsentData::kAllowed && !typed && wire.raw.empty() && *size_bytes > 0) {
-    tensor = make_absent(dtype, shape);
+  if (absent_ != AbsentData::kRefused && !typed && wire.raw.empty() && *size_bytes > 0) {
+    tensor = without_data(dtype, shape);
     return;
   }
   if (wire.has_raw) {
@@ -269,12 +269,16 @@ void TensorReader::locate_bytes(const Wire& wire, DType dtype, const Shape& shap
   decode(wire, dtype, shape, tensor);
 }
 
+Constant TensorReader::without_data(DType dtype, const Shape& shape) const {
+  return absent_ == AbsentData::kMadeUp && dtype == DType::kF32 ? make_drawn(shape) : make_absent(dtype, shape);
+}
+
 void TensorReader::locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor) {
   auto& file = external_[std::string(wire.location)];
   if (!file) {
     auto opened = MappedFile::open_beneath(directory_, std::string(wire.location));
-    if (!opened && absent_ == AbsentData::kAllowed && opened.error().code == ErrorCode::kIo) {
-      tensor = make_absent(dtype, shape);
+    if (!opened && absent_ != AbsentData::kRefused && opened.error().code == ErrorCode::kIo) {
+      tensor = without_data(dtype, shape);
       return;
     }
     if (!opened) refuse_malformed(opened.error().to_string());

@@ -35,6 +35,7 @@ class TensorReader {
   void locate(const Wire& wire, Constant& tensor);
   void locate_bytes(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
   void locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor);
+  Constant without_data(DType dtype, const Shape& shape) const;
   void decode(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
   void take_allowance(std::uint64_t bytes);
 

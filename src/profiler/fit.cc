@@ -149,7 +149,7 @@ Choice choose_field(Field& field, bool runs_differ) {
 }
 
 /// So few samples cannot tell the terms apart.
-constexpr std::size_t kFewSamples = kTerms + 1;
+constexpr std::size_t kFewSamples = 17;
 
 /// Rates of all variants, made those of one of them by the mean of what its samples deviate by.
 KernelRates scaled_rates(const KernelRates& all, std::span<const KernelSample> samples, detail::TileExtent tile) {
@@ -194,7 +194,7 @@ void fit_correction(KernelRates& rates, const KernelRates* all, std::span<Kernel
   const double squares = field.left_out(choice.scales, choice.noise);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i].weight = field.weights()[static_cast<Eigen::Index>(i)];
   const auto count = static_cast<double>(samples.size());
-  const bool few = samples.size() > 1 && samples.size() <= 2 * kTerms;
+  const bool few = samples.size() > 1 && samples.size() <= 2 * kFewSamples;
   const double mean_square = few ? refitted_left_out(samples, rates, all, choice.noise, tile) : squares / count;
   rates.error = std::max({kLeastError, kOfOneSample / count, std::min(std::sqrt(mean_square), 1.0)});
   place_samples(rates, samples, tile);

@@ -42,14 +42,14 @@ class Measurement {
     std::vector<int> load_cpus;
     if (!options_.file.empty()) load_cpus = processors_to_load_on(options_.file, options_.threads, compute_cpus);
     const ScopedAffinity processors(compute_cpus);
-    SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads));
+    SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads, options_.memory));
     SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in_)));
     std::vector<Candidate> required;
     for (const model::Graph* graph : options_.graphs)
       for (const Candidate& candidate : candidates_of(*graph, timer)) required.push_back(candidate);
     Sampler sampler(options_, timer, std::move(required), candidates_of(built_in_, timer));
     SLUICE_ASSIGN_OR_RETURN(profile_.samples, sampler.run());
-    profile_.interrupted = sampler.interrupted();
+    profile_.interruptions = sampler.interruptions();
     fit(profile_);
     profile_.step_overhead_seconds = kDispatchSeconds;
     profile_.common_error = kDrift;

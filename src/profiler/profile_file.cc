@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 7;        // 7: recurrent layers have terms of their own, depthwise ones others
+constexpr int kVersion = 8;        // 8: direct convolutions by strips and tiles, channels across lines, runs beyond 64 MiB
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
@@ -159,6 +159,13 @@ void check_read(const ReadRate& read) {
     throw Mistake{"is no device profile: the bytes of a read are no multiple of 4096, or above 1 GiB"};
 }
 
+/// Interruptions::met.
+std::array<double, 2> shares_met(const Json& json) {
+  const auto met = json.get<std::array<double, 2>>();
+  if (!(met[0] >= 0 && met[1] >= met[0] && met[1] <= 1)) throw Mistake{"is no device profile: what runs meet of interruptions does not grow from 0 to 1"};
+  return met;
+}
+
 /// What was measured on one number of threads.
 DeviceProfile profile_of(const Json& whole, const Json& json) {
   DeviceProfile profile;
@@ -177,7 +184,8 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   profile.read_rate_beside_compute = positive(json.at("read_rate_beside_compute"));
   profile.step_time_beside_reads = positive(json.at("step_time_beside_reads"));
   // Samples of a profile that lacks it have interruptions in their times.
-  if (json.contains("interrupted")) profile.interrupted = std::min(positive(json.at("interrupted")), 1.0);
+  if (json.contains("interrupted")) profile.interruptions.share = std::min(positive(json.at("interrupted")), 1.0);
+  if (json.contains("interruptions_met")) profile.interruptions.met = shares_met(json.at("interruptions_met"));
   profile.common_error = positive(json.at("common_error"));
   profile.read_error = positive(json.at("read_error"));
   for (const Json& read : json.at("reads"))
@@ -221,7 +229,10 @@ Json json_of(const DeviceProfile& profile) {
   for (const ReadRate& read : profile.reads)
     json["reads"].push_back({{"in_flight", read.depth}, {"bytes", read.piece_bytes}, {"bytes_per_second", rounded(read.bytes_per_second)}});
   for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
-  if (profile.interrupted > 0) json["interrupted"] = rounded(profile.interrupted, 3);
+  if (profile.interruptions.share > 0) {
+    json["interrupted"] = rounded(profile.interruptions.share, 3);
+    json["interruptions_met"] = Json::array({rounded(profile.interruptions.met[0], 3), rounded(profile.interruptions.met[1], 3)});
+  }
   if (profile.copies_views) json["copies_views"] = true;
   if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
   return json;

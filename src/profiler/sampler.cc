@@ -66,9 +66,9 @@ double usual_share(const Candidate& candidate) noexcept {
   if (node.numeric == model::NumericClass::kInt8) return layer ? 1 : 0.2;
   if (panels && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32) return 0.03;
   if (node.op == OpKind::kMatMul) return 0.006;
-  if (node.op == OpKind::kConvTranspose) return 2;
+  if (node.op == OpKind::kConvTranspose) return 0.7;
   if (node.op == OpKind::kResize) return 0.1;
-  if (node.op == OpKind::kRecurrent) return 3;
+  if (node.op == OpKind::kRecurrent) return 1;
   if (node.op == OpKind::kUnary) return 0.2;
   if (node.op == OpKind::kPool) return 20;
   if (node.op == OpKind::kDense) return candidate.kernel.variant == 2 ? 150 : 10;  // of few rows there are few
@@ -156,6 +156,7 @@ void Sampler::group_corpus() {
     Kind& kind = kinds_[candidate.kernel];
     const double weight = usual_share(candidate), seconds = step_seconds(profile_, {}, candidate.request.node, candidate.work);
     kind.rare = weight <= kRare;
+    assumed_.push_back(seconds);
     kind.share += weight * seconds;
     all += weight * seconds;
     const auto known = [&](std::size_t other) { return same(corpus_[other].work, candidate.work); };
@@ -232,7 +233,7 @@ double Sampler::drawn() noexcept {
 
 /// Draws the bytes that a run of a net touches: twice as many are as likely as half as many.
 std::uint64_t Sampler::drawn_run_bytes() noexcept {
-  return static_cast<std::uint64_t>(kLeastRunBytes * std::pow(static_cast<double>(kMostRunBytes) / kLeastRunBytes, drawn()));
+  return static_cast<std::uint64_t>(kLeastRunBytes * std::pow(static_cast<double>(timer_.most_run_bytes()) / kLeastRunBytes, drawn()));
 }
 
 const Candidate* Sampler::take(Kind& kind, std::size_t place) {
@@ -266,7 +267,9 @@ std::vector<const Candidate*> Sampler::least_known(const UsedKernel& kernel, Kin
     std::vector<std::size_t> places;
     std::vector<StepWork> works;
     for (std::size_t i = 0; i < kDrawn; ++i) {
-      places.push_back(static_cast<std::size_t>(drawn() * static_cast<double>(kind.candidates.size())));
+      const auto draw = [&] { return static_cast<std::size_t>(drawn() * static_cast<double>(kind.candidates.size())); };
+      const std::size_t a = draw(), b = draw();  // the longer one: nets' time is in their long steps
+      places.push_back(assumed_[kind.candidates[a]] > assumed_[kind.candidates[b]] ? a : b);
       works.push_back(corpus_[kind.candidates[places.back()]].work);
       works.back().run_bytes = drawn_run_bytes();
     }
@@ -312,7 +315,7 @@ Result<StepTimer::TimedTurn> Sampler::time(const StepTimer::Turn& turn) {
   const std::size_t to_come = std::max<std::size_t>(1, all - std::min(all, comings_));
   ++comings_;
   SLUICE_ASSIGN_OR_RETURN(StepTimer::TimedTurn timed, timer_.time_in_turn(turn, seconds_left() / static_cast<double>(to_come)));
-  if (timed.interrupted) interrupted_.push_back(*timed.interrupted);
+  meter_.watch();
   return timed;
 }
 
@@ -328,9 +331,10 @@ Status Sampler::measure_first(std::span<const Candidate* const> steps) {
     planned.turn.steps.push_back(step->request);
     least = std::max(least, touched(step->work));
   }
-  least = std::min(least, kMostRunBytes);
+  const std::uint64_t most = timer_.most_run_bytes();
+  least = std::min(least, most);
   planned.turn.run_bytes = static_cast<std::uint64_t>(
-      static_cast<double>(least) * std::pow(static_cast<double>(kMostRunBytes) / static_cast<double>(least), run_share_));
+      static_cast<double>(least) * std::pow(static_cast<double>(most) / static_cast<double>(least), run_share_));
   SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, time(planned.turn));
   for (std::size_t i = 0; i < planned.turn.steps.size(); ++i) {
     planned.samples.push_back(profile_.samples.size());  // of a step that does not fit never asked for
@@ -344,12 +348,6 @@ Status Sampler::measure_first(std::span<const Candidate* const> steps) {
   turns_.push_back(std::move(planned));
   keep();
   return {};
-}
-
-double Sampler::interrupted() const {
-  constexpr std::size_t kLeast = 3;
-  constexpr double kMost = 0.1;  // nets lose 6 to 8 %; more is somebody else's load while the profile is measured
-  return interrupted_.size() < kLeast ? 0 : std::clamp(middle(interrupted_), 0.0, kMost);
 }
 
 /// All turns once more, until time is over.
@@ -394,9 +392,9 @@ Result<std::vector<KernelSample>> Sampler::run() {
   for (std::size_t coming = 1; coming < kComings; ++coming) SLUICE_RETURN_IF_ERROR(measure_again());
   // The machine at its usual speed: the median of what an anchor took.
   const double anchor = anchor_seconds_.empty() ? 1 : middle(anchor_seconds_);
-  const double share = interrupted();
+  const Interruptions interruptions = meter_.met();
   for (std::size_t i = 0; i < profile_.samples.size(); ++i)
-    profile_.samples[i].seconds = detail::without_interruptions(middle(times_[i]) * anchor, share);
+    profile_.samples[i].seconds = detail::without_interruptions(interruptions, middle(times_[i]) * anchor);
   return std::move(profile_.samples);
 }
 

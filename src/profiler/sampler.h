@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sluice/profiler/measure.h"
+#include "src/profiler/interruption_meter.h"
 #include "src/profiler/step_timer.h"
 #include "src/profiler/stopwatch.h"
 
@@ -43,8 +44,8 @@ class Sampler {
 
   /// Samples in seconds of the machine at its usual speed. Errors: kOutOfMemory.
   Result<std::vector<KernelSample>> run();
-  /// What interrupts a long run takes of it (DeviceProfile::interrupted); samples are without it. 0: too few rounds told.
-  double interrupted() const;
+  /// What interrupted the measurement; samples are without it.
+  Interruptions interruptions() const { return meter_.met(); }
 
  private:
   /// One kernel.
@@ -82,12 +83,13 @@ class Sampler {
   StepTimer& timer_;
   std::vector<Candidate> required_;
   std::vector<Candidate> corpus_;
+  std::vector<double> assumed_;  // of each of them: seconds by assumed rates
   std::map<UsedKernel, Kind> kinds_;
   DeviceProfile profile_;                   // samples in anchors
   std::vector<std::vector<double>> times_;  // of each sample, in anchors: one for each time that its turn came
   std::vector<PlannedTurn> turns_;
   std::size_t comings_ = 0;             // of turns
-  std::vector<double> interrupted_;     // of the turns that tell
+  InterruptionMeter meter_;
   std::vector<double> anchor_seconds_;  // of one anchor, by measurement
   double run_share_ = 0.5;              // where among the sizes of runs the next one lies, 0 to 1
   std::uint64_t state_ = 28;

@@ -76,7 +76,7 @@ class Corpus {
   }
 
   void block(Style style, std::int64_t extent, std::int64_t in, std::int64_t out, std::int64_t stride) {
-    static constexpr std::array<std::int64_t, 6> kKernels = {3, 3, 3, 3, 5, 1};
+    static constexpr std::array<std::int64_t, 7> kKernels = {3, 3, 3, 5, 5, 7, 1};
     static constexpr std::array<std::int64_t, 4> kDepthwise = {3, 3, 5, 7};
     const std::int64_t reduced = (extent + stride - 1) / stride;
     switch (style) {
@@ -157,6 +157,8 @@ class Corpus {
     add(corpus_.dense, DenseShape{positions, width, 3 * width});
     add(corpus_.dense, DenseShape{positions, width, 4 * width});
     add(corpus_.dense, DenseShape{positions, 4 * width, width});
+    static constexpr std::array<std::int64_t, 5> kVocabularies = {1000, 4000, 8000, 16000, 32000};
+    add(corpus_.dense, DenseShape{positions, width, one_of(kVocabularies)});
     add(corpus_.sequences, MapShape{1, positions, width});
     add(corpus_.sequences, MapShape{1, positions, 4 * width});
   }

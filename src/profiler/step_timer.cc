@@ -121,14 +121,17 @@ double StepTimer::time_sharing() noexcept {
   return seconds[kCalls / 2];
 }
 
-Result<StepTimer> StepTimer::create(int threads) {
+Result<StepTimer> StepTimer::create(int threads, Bytes memory) {
   StepTimer timer;
   SLUICE_ASSIGN_OR_RETURN(timer.pool_, make_thread_pool(threads));
-  SLUICE_ASSIGN_OR_RETURN(timer.ring_, Arena::reserve(Bytes(kRingBytes)));
-  SLUICE_RETURN_IF_ERROR(timer.ring_.commit(Bytes(kRingBytes)));
-  fill_with_values(timer.ring_.data(), kRingBytes);
+  const Bytes ring(std::clamp(memory.count() / 4, kRingBytes, kMostRunBytes));
+  SLUICE_ASSIGN_OR_RETURN(timer.ring_, Arena::reserve(ring));
+  SLUICE_RETURN_IF_ERROR(timer.ring_.commit(ring));
+  fill_with_values(timer.ring_.data(), ring.count());
   return timer;
 }
+
+std::uint64_t StepTimer::most_run_bytes() const noexcept { return ring_.committed().count(); }
 
 kernels::StepExtent StepTimer::extent_of(const Request& request) const {
   const model::Node& node = request.node;

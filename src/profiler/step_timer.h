@@ -34,8 +34,10 @@ struct TimedStep {
 
 class StepTimer {
  public:
-  /// Errors: kOutOfMemory.
-  static Result<StepTimer> create(int threads);
+  /// A quarter of `memory` is for the ring of weights, if that is more than 96 MiB and until it is 384. Errors: kOutOfMemory.
+  static Result<StepTimer> create(int threads, Bytes memory = Bytes());
+  /// Bytes that a round's run can touch.
+  std::uint64_t most_run_bytes() const noexcept;
   StepTimer(StepTimer&&) noexcept;
   StepTimer& operator=(StepTimer&&) noexcept;
   ~StepTimer();
@@ -64,7 +66,6 @@ class StepTimer {
   };
   struct TimedTurn {
     std::vector<std::optional<TimedStep>> steps;  // nothing for one whose weights are larger than the ring
-    std::optional<double> interrupted;            // share of a long run, if passes are long and their steps short
     std::uint64_t run_bytes = 0;                  // what the steps touched, which may have to be more than was asked for
   };
   /// Runs for about so many seconds, but a few passes at least, and gives each step's median time. Errors: kOutOfMemory.
@@ -86,7 +87,7 @@ class StepTimer {
   /// The offset of the next weights: they go round and round in the first `end` bytes of the ring.
   struct RingPlace {
     std::uint64_t at = 0;
-    std::uint64_t end = kMostRunBytes;
+    std::uint64_t end = 96 << 20;
   };
   /// Asking for the processor's time takes a part of a microsecond, and some of the caches.
   enum class Clocks { kBoth, kWall };

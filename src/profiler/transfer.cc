@@ -77,7 +77,7 @@ class Transfer {
     StepWork work = candidate.work;
     work.run_bytes = run_bytes;
     const double seconds = step_seconds(profile_, candidate.kernel, candidate.request.node, work) - profile_.step_overhead_seconds;
-    return seconds / (1 + profile_.interrupted);
+    return seconds / (1 + profile_.interruptions.share);
   }
 
   /// Whole, uncut steps of the kernels that the other profile knows.
@@ -122,7 +122,7 @@ class Transfer {
     for (std::size_t i = 0; i < chosen_.size(); ++i) {
       if (!timed.steps[i]) continue;
       const double there = seconds_there(*chosen_[i], timed.run_bytes);
-      const double seconds = detail::without_interruptions(timed.steps[i]->seconds, profile_.interrupted);
+      const double seconds = detail::without_interruptions(profile_.interruptions, timed.steps[i]->seconds);
       ratios[chosen_[i]->kernel.kernel].push_back({std::log(there), std::log(seconds / there)});
     }
     for (const auto& [kernel, of_kind] : ratios) lines_[kernel] = line_through(of_kind);

@@ -6,17 +6,15 @@
 // their time in nets.) After each anchor, which has used the caches, all that the run touches is read once, in the ring's order, so that
 // what a step finds in a cache is what it would find after another inference of so many bytes.
 //
-// What stops the processor for some microseconds a thousand times a second (a hypervisor, timers) is in the median of a long step or net, but
-// not in that of a short one: sums of medians were 90 to 98 % of nets' own medians. So what the median pass of short steps takes beyond the
-// sum of its steps' medians says what share of a long run is lost, and samples are stored without it (sampler.cc). (Shared among the steps of
-// each pass, as it was before, it was in the samples of long passes and missing in those of short ones: nets of many short steps were 5 % too
-// short. Means beyond medians, which a few long stops decide, made them a fifth to a third too long.)
+// What stops the processor for some microseconds is in the median of a long step or net, but not in that of a short one: samples are stored
+// without it (interruption_meter.h, sampler.cc).
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 
 #include "sluice/profiler/latency.h"
+#include "src/profiler/middle.h"
 #include "src/profiler/step_call.h"
 #include "src/profiler/stopwatch.h"
 
@@ -27,12 +25,6 @@ constexpr double kAnchorsApart = 0.05;  // seconds
 constexpr std::size_t kLeastPasses = 3;
 constexpr std::size_t kMostPasses = 81;
 constexpr double kShort = 50e-6;  // of these the clock on the wall: a step that was interrupted is no middle value
-
-double middle_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -81,11 +73,7 @@ class StepTimer::TurnRun {
       const Clock::time_point chunk = Clock::now();
       std::size_t in_chunk = 0;
       do {
-        passes_.push_back(0);
-        for (std::size_t i = 0; i < steps_.size(); ++i) {
-          steps_[i].chunk.push_back(run(i));
-          passes_.back() += steps_[i].chunk.back();
-        }
+        for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].chunk.push_back(run(i));
         ++in_chunk;
       } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
       passes += in_chunk;
@@ -98,7 +86,6 @@ class StepTimer::TurnRun {
   TimedTurn times() const {
     TimedTurn timed;
     timed.run_bytes = arena_bytes_ + weights_.end;
-    timed.interrupted = interrupted_share();
     std::size_t next = 0;
     for (const bool fits : fits_) {
       timed.steps.emplace_back();
@@ -174,20 +161,6 @@ class StepTimer::TurnRun {
   /// Are weights read between the step before and it?
   static bool reads_between(const Step& step) { return !step.written && step.call.weights.empty() && step.input_bytes > 0; }
 
-  /// What interruptions take of a long run: what the median pass takes beyond the medians of its steps, by the part of them that passes meet
-  /// and steps do not. Nothing, if that part is small.
-  std::optional<double> interrupted_share() const {
-    constexpr double kLeastPart = 0.5;
-    double medians = 0, met = 0;
-    for (const Step& step : steps_) {
-      medians += step.middle();
-      met += step.middle() * detail::interruptions_met(step.middle());
-    }
-    if (steps_.empty()) return {};
-    const double pass = middle_of(passes_), part = detail::interruptions_met(pass) - pass / medians * met / medians;
-    return part < kLeastPart ? std::nullopt : std::optional<double>((pass / medians - 1) / part);
-  }
-
   /// Inputs that a step of a net would find written: all of them, of a band its share; transforms read weights alone.
   static std::int64_t input_bytes_of(const Request& request, const Call::Rooms& rooms, bool from_ring) {
     if (request.use == KernelUse::kPrepare || from_ring) return 0;
@@ -250,7 +223,6 @@ class StepTimer::TurnRun {
   StepTimer& timer_;
   std::vector<bool> fits_;  // by step of the turn
   std::vector<Step> steps_;
-  std::vector<double> passes_;  // seconds of all steps
   RingPlace weights_;
   std::uint64_t arena_bytes_ = 0;
   std::uint64_t between_bytes_ = 0;

@@ -32,9 +32,9 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
   CHECK(read.share_seconds == 3e-6);
   CHECK(read.step_time_beside_reads == 1.25);
   CHECK_FALSE(read.copies_views);
-  CHECK(read.interrupted == 0);
-  alone.interrupted = 0.065;
-  CHECK(parse_profiles(text_of(alone))->front().interrupted == 0.065);
+  CHECK(read.interruptions == Interruptions());
+  alone.interruptions = {0.065, {0.3, 0.75}};
+  CHECK(parse_profiles(text_of(alone))->front().interruptions == alone.interruptions);
   alone.copies_views = true;
   CHECK(parse_profiles(text_of(alone))->front().copies_views);
   CHECK(load_seconds(read, Bytes(65536)) == load_seconds(profile, Bytes(65536)));

@@ -82,7 +82,8 @@ struct ConvertOptions {
   /// --without-weights: the model file ends after its header and can be planned, not run. Initialisers may be without data then (shapes
   /// alone, or external files that are not there); integers that decide shapes still have to have theirs.
   bool without_weights = false;
-  /// --made-up-weights: initialisers without data become ones (reals) or zeros, so that the time of such a net can be measured.
+  /// --made-up-weights: initialisers without data are drawn (f32 of two axes and more, so that what passes through layers stays of its size)
+  /// or become ones (other reals) or zeros, so that the time of such a net can be measured. They take memory while they are converted.
   bool made_up_weights = false;
   std::function<void(Bytes, Bytes)> progress{};
 };

@@ -20,9 +20,10 @@ namespace sluice::profiler {
 /// The terms of a step's time: one step; its flops; its input, output and weight bytes; flops of what tiles, and what panels, compute beside
 /// it; tiles; rows; the weight bytes (of a step without weights, input and output) that a core's own cache has lost since the last run, and
 /// those that no cache has; outputs with an activation of a few products, and with one that needs an exponential; the bytes of output, and of
-/// input, that such a cache does not hold beside all else; and those of both that are more than it holds. Depthwise layers have terms of
-/// their own (latency.h).
-inline constexpr std::size_t kTerms = 16;
+/// input, that such a cache does not hold beside all else; those that not even large caches have; of direct convolutions the weights that
+/// further tiles read again from beyond that cache, and the bytes of input that are copied; and the bytes of input and output that are more
+/// than it holds. Depthwise and recurrent layers have terms of their own (latency.h).
+inline constexpr std::size_t kTerms = 19;
 using Terms = std::array<double, kTerms>;
 
 /// The features of the correction of a step's time: logarithms of its work and shape, how full its tiles and panels are, and the logarithm
@@ -30,7 +31,7 @@ using Terms = std::array<double, kTerms>;
 inline constexpr std::size_t kFeatures = 13;
 inline constexpr std::size_t kRunFeature = 12;  // the last of them: StepWork::run_bytes
 /// Runs that touch less are all held by a core's own cache; those that touch more by no cache: what is beyond counts as much as these.
-inline constexpr std::uint64_t kLeastRunBytes = 96 << 10, kMostRunBytes = 96 << 20;
+inline constexpr std::uint64_t kLeastRunBytes = 96 << 10, kMostRunBytes = 384 << 20;
 using Features = std::array<float, kFeatures>;
 
 struct UsedKernel {
@@ -64,6 +65,15 @@ struct ReadRate {
   double bytes_per_second = 0;
 };
 
+/// What interrupts a long run: its share of the time, and what of that the median runs of 40 and 400 us meet. One of 4 us meets nothing, one
+/// of 4 ms all.
+struct Interruptions {
+  double share = 0;
+  std::array<double, 2> met{0.01, 0.63};
+  friend constexpr bool operator==(const Interruptions&, const Interruptions&) noexcept = default;
+};
+inline constexpr double kLeastInterrupted = 4e-6;  // seconds: ten, a hundred and a thousand times as long are the runs above
+
 /// Rates of one device at one number of threads.
 struct DeviceProfile {
   std::string device;  // the CPU's own name; empty: assumed, not measured
@@ -91,7 +101,7 @@ struct DeviceProfile {
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
   // What interrupts a long run, as a share of its time: kernels' rates are without it, prices of steps with it (latency.h).
-  double interrupted = 0;
+  Interruptions interruptions;
   double common_error = 0.02;   // standard deviation of what all steps of a run are off by together, as a share
   double read_error = 0.1;      // the same of waiting for loads
   double read_limit = 0;        // bytes per second, 0: none: emulates a slower disk

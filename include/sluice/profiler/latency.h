@@ -2,9 +2,9 @@
 //
 // A step of a kernel that was measured:
 //
-//     seconds = (sum of rates * terms) * exp(r) * (1 + interrupted)      rates >= 0, fitted to all samples of the kernel
+//     seconds = (sum of rates * terms) * exp(r) * (1 + interruptions)      rates >= 0, fitted to all samples of the kernel
 //
-// where interrupted is the share of a long run in which something else had the processor, and r = sum of the samples' weights / (1 + d^2)^2
+// where interruptions are the share of a long run in which something else had the processor, and r = sum of the samples' weights / (1 + d^2)^2
 // over their distances d from the step, in scaled features of work and shape: a shape that was measured gets nearly its own time, one that
 // resembles it a share of what the fit misses there, one far from all only the fit.
 // The weights are those for which r comes closest to the samples' deviations, smoothed as far as leaving each out in turn says (fit.h).
@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -40,17 +41,19 @@ inline constexpr std::uint64_t kSharedCachesKeep = 12 << 20;
 
 namespace detail {
 
-/// The part of all interruptions that the median run of so many seconds meets: hypervisors and timers stop a processor for some tens of
-/// microseconds about once in 0.7 ms, so the median of a short step or net has none of them, and that of a long one its share. (With it, sums
-/// of the median steps of 80 runs of nets missed the nets' own medians by 0.9 % in place of 4.3 %.)
-inline double interruptions_met(double seconds) noexcept {
-  constexpr double kMostlyMet = 400e-6;
-  const double times = seconds / kMostlyMet;
-  return 1 - std::exp(-times * times);
+/// The part of all interruptions that the median run of so many seconds meets, between the lengths that were watched in proportion to the
+/// logarithm.
+inline double interruptions_met(const Interruptions& all, double seconds) noexcept {
+  const std::array<double, 4> met{0, all.met[0], all.met[1], 1};
+  const double place = std::clamp(std::log10(std::max(seconds, kLeastInterrupted) / kLeastInterrupted), 0.0, 3.0);
+  const auto below = std::min<std::size_t>(static_cast<std::size_t>(place), 2);
+  return met[below] + (place - static_cast<double>(below)) * (met[below + 1] - met[below]);
 }
 
-/// What a median of so many seconds would be without interruptions that take `share` of a long run.
-inline double without_interruptions(double seconds, double share) noexcept { return seconds / (1 + share * interruptions_met(seconds)); }
+/// What a median of so many seconds would be without them.
+inline double without_interruptions(const Interruptions& all, double seconds) noexcept {
+  return seconds / (1 + all.share * interruptions_met(all, seconds));
+}
 
 /// The entries of one kernel in a vector that is sorted by kernel.
 template <class Entry>
@@ -112,13 +115,20 @@ inline bool is_depthwise(KernelId kernel) noexcept {
   using namespace kernels::kernel_id;
   return kernel == kConvDepthwise || (kernel >= kConvDepthwiseEightBits && kernel <= kConvDepthwiseFourBitsHalfScales);
 }
+inline bool is_direct(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kConvDirect || kernel == kConvDirectBf16 || kernel == kConvDirectF16 || kernel == kConvDirectEightBits ||
+         kernel == kConvDirectFourBits || kernel == kConvDirectFourBitsHalfScales;
+}
 inline bool is_recurrent(KernelId kernel) noexcept {
   using namespace kernels::kernel_id;
   return kernel == kRecurrent || (kernel >= kRecurrentEightBits && kernel <= kRecurrentFourBitsHalfScales);
 }
 
 inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
-inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;  // and the caches that cores share
+// And the caches that cores share: some keep nothing of a run of 64 MiB, those of large processors nothing of one of 384.
+inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;
+inline constexpr double kFarthestLost = static_cast<double>(kMostRunBytes);
 
 /// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, by rows that are
 /// next to each other or not, and in others; taps of a panel that is not whole; outputs of both; what each row begins and ends with; weights
@@ -150,8 +160,58 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   terms[11] = shape.epilogue == 2 ? outputs : 0;
   terms[12] = shape.epilogue == 3 ? outputs : 0;
   terms[13] = slides && shape.stride > 1 ? pixels * whole * taps * inside : 0;
+  // Vectors of a pixel whose channels are no whole number of lines lie across two lines each, but for some of them.
+  const auto apart = static_cast<double>(std::gcd(shape.channels, static_cast<std::uint32_t>(model::kPanelLanes)));
+  terms[14] = pixels * whole * taps * inside * (1 - apart / static_cast<double>(model::kPanelLanes));
+  terms[15] = weights * lost(work.run_bytes, kFarLost, kFarthestLost);
   terms[kTerms - 1] = bytes_beyond(work);
   return terms;
+}
+
+/// What a direct convolution does that its shape alone does not say: all its tiles, the last one of each strip of outputs half filled (strips
+/// as src/kernels/weighted/strip.h cuts them); the bytes of input that strips copy; and the weights that come from beyond a core's own cache
+/// again for each further tile, where two panels are a large part of it.
+struct DirectWork {
+  double tiles = 0, copied = 0, read_again = 0;
+};
+inline DirectWork direct_work(const StepWork& work, TileExtent tile) noexcept {
+  constexpr double kStrip = 192 << 10, kWholeStrip = 512 << 10, kInPlace = 1 << 20, kWholeWindows = 64;
+  constexpr double kFewPixels = 48, kPairFits = 512 << 10, kPairIsLost = 2 << 20;
+  const StepShape& shape = work.shape;
+  const double rows = shape.rows, columns = shape.columns, stride = shape.stride;
+  const double side = std::sqrt(static_cast<double>(shape.taps));
+  const bool flat = side != std::floor(side) || (rows == 1 && columns > 2 * side);
+  const double high = flat ? 1 : side, wide = flat ? shape.taps : side;
+  const auto input = [&](double out_rows, double out_columns) {
+    return ((out_rows - 1) * stride + high) * ((out_columns - 1) * stride + wide) * shape.depth * sizeof(float);
+  };
+  const auto whole_windows = [&](double outputs, double window) {
+    return std::max(0.0, outputs - 2 * std::floor((std::floor((window - 1) / 2) + stride - 1) / stride));
+  };
+  const double whole = whole_windows(rows, high) * whole_windows(columns, wide);
+  DirectWork made;
+  if (whole >= kWholeWindows && 2 * whole >= rows * columns && static_cast<double>(work.cost.input_bytes) <= kInPlace) {
+    made.tiles = std::ceil(rows * columns / tile.rows);
+  } else {
+    double strip_rows = rows, strip_columns = columns;
+    if (input(rows, columns) > kStrip) {
+      const double row_bytes = input(1, columns) / high;  // of one row of input
+      strip_rows = std::clamp(std::floor((kStrip / row_bytes - high) / stride) + 1, 1.0, rows);
+      if (input(1, columns) > kStrip) {
+        const double most = std::max(14.0, (kStrip / (input(1, 1) / wide) - wide) / stride + 1);
+        strip_columns = std::ceil(columns / std::ceil(columns / std::min(columns, most)));
+      }
+      if (strip_rows * strip_columns <= kFewPixels && input(rows, columns) <= kWholeStrip) strip_rows = rows, strip_columns = columns;
+    }
+    const double strips = std::ceil(rows / strip_rows) * std::ceil(columns / strip_columns);
+    strip_rows = std::ceil(rows / std::ceil(rows / strip_rows));
+    made.tiles = strips * std::ceil(strip_rows * strip_columns / tile.rows);
+    made.copied = strips * input(strip_rows, strip_columns);
+  }
+  const double pair = 2.0 * shape.depth * shape.taps * model::kPanelLanes * sizeof(float);
+  const double lost_of_pair = std::clamp((pair - kPairFits) / (kPairIsLost - kPairFits), 0.0, 1.0);
+  made.read_again = static_cast<double>(work.cost.weight_bytes) * (made.tiles - 1) * lost_of_pair;
+  return made;
 }
 
 /// Of recurrent layers: one of each turn but the first, whose state is zero and multiplies nothing unless it is given; their flops; the
@@ -169,6 +229,7 @@ inline Terms recurrent_terms(const StepWork& work) noexcept {
   terms[8] = again;
   terms[9] = again > 0 ? weights * lost(work.run_bytes, kNearKeeps, kNearLost) : 0;
   terms[10] = again > 0 ? weights * lost(work.run_bytes, kFarKeeps, kFarLost) : 0;
+  terms[15] = again > 0 ? weights * lost(work.run_bytes, kFarLost, kFarthestLost) : 0;
   return terms;
 }
 
@@ -190,11 +251,12 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
-  const double full = fullness(pixels, tile.rows) * fullness(work.shape.channels, lanes);
+  const DirectWork direct = is_direct(kernel) ? direct_work(work, tile) : DirectWork{std::ceil(pixels / tile.rows)};
+  const double full = pixels / (direct.tiles * tile.rows) * fullness(work.shape.channels, lanes);
   // Kernels that work value by value have no tiles.
   const bool tiled =
       (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
-  const double tiles = std::ceil(pixels / tile.rows) * std::ceil(work.shape.channels / lanes);
+  const double tiles = direct.tiles * std::ceil(work.shape.channels / lanes);
   return {1.0,
           flops,
           input,
@@ -210,6 +272,9 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
           work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
           bytes_crowded_out(work.cost.output_bytes),
           bytes_crowded_out(work.cost.input_bytes),
+          may_be_lost * lost(work.run_bytes, kFarLost, kFarthestLost),
+          direct.read_again,
+          direct.copied,
           bytes_beyond(work)};
 }
 
@@ -325,7 +390,7 @@ inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel
     const std::span<const KernelSample> samples = of_kernel(profile.samples, rates->kernel);
     double seconds = profile.copies_views ? emitted_seconds(samples, work) : 0;
     if (seconds <= 0) seconds = measured_seconds(*rates, samples, work, tile_of(profile.isa));
-    return std::max(seconds, kLeastSeconds) * (1 + profile.interrupted) + profile.step_overhead_seconds;
+    return std::max(seconds, kLeastSeconds) * (1 + profile.interruptions.share) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
   const double rate = conv != nullptr && conv->depthwise() ? profile.depthwise_flops_per_second : profile.flops_per_second;
@@ -351,7 +416,8 @@ inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, cons
 /// A run whose steps take so many seconds in all takes so many times that: steps are priced with the interruptions that a long run meets,
 /// and a short one mostly meets none.
 inline double of_a_short_run(const DeviceProfile& profile, double seconds) noexcept {
-  return (1 + profile.interrupted * detail::interruptions_met(seconds)) / (1 + profile.interrupted);
+  const Interruptions& all = profile.interruptions;
+  return (1 + all.share * detail::interruptions_met(all, seconds)) / (1 + all.share);
 }
 
 /// Is a step of so many seconds on `threads` threads no faster for them? What they save is less than it costs to bring them together.

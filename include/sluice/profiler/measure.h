@@ -29,6 +29,7 @@ struct MeasureOptions {
   std::vector<const model::Graph*> graphs{};
   std::size_t most = 600;  // measurements of steps
   double seconds = 75;     // after which no further step is begun
+  Bytes memory{};          // that the system has left: with 1.5 GiB runs of all sizes are measured, below 384 MiB those of up to 96 MiB
   /// Samples of a measurement that was interrupted: they are not measured again. May be null.
   const std::vector<KernelSample>* known = nullptr;
   /// Called from time to time with the samples so far, so that they can be saved for that. May be null.

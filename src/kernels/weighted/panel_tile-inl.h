@@ -141,10 +141,12 @@ HWY_NOINLINE void panel_tile(const TileRows& rows, const TileJob& job, int p) {
     };
     std::int64_t k = -job.depth;
     if constexpr (kFetch) {
+      // Sums, weights and an input that take more than all registers: unrolled, g++ keeps some of them in memory.
+      constexpr bool kFull = (kRows + 1) * kVectors + 1 > 32;
       while (k + kFetchStep <= 0) {
         fetch.some();
         HWY_UNROLL(1)
-        for (const std::int64_t end = k + kFetchStep; k < end; ++k) multiply_at(k);
+        for (const std::int64_t end = (kFull ? again(k) : k) + kFetchStep; k < end; ++k) multiply_at(k);
       }
     }
     for (; k < 0; ++k) multiply_at(k);

@@ -69,7 +69,7 @@ bool runs_columns(const KernelCall& call, const Reading& reading, const TileTabl
 
 /// Shorter sums take less time than the begin and end of a tile of three panels, and few pixels leave such tiles less full than those of four.
 constexpr std::int64_t kLeastDepthOfThrees = 12;
-constexpr std::int64_t kLeastPixelsOfThrees = 64;
+constexpr std::int64_t kLeastPixelsOfThrees = 64, kLeastCrowdedPixelsOfThrees = 48;
 
 /// Tiles of few rows load more weights and fewer inputs. That is better where the rows push each other out of the first cache (14x14,
 /// 1024 to 256 went from 74 to 97 % of the peak) and where weights cost no more than inputs. A single tile waits for its weights, and a
@@ -78,9 +78,10 @@ constexpr std::int64_t kLeastPixelsOfThrees = 64;
 int rows_of_tile(const KernelCall& call, const Reading& reading, const TileTable& table, std::int64_t pixels) noexcept {
   const std::int64_t panels = ceil_div(std::min(call.channels.size(), reading.outputs_per_group), std::int64_t{kPanelLanes});
   if (pixels <= table.rows) return table.rows;
-  const bool threes = reading.depth >= kLeastDepthOfThrees && pixels >= kLeastPixelsOfThrees && table.runs_in_threes(panels);
-  if (threes) return table.rows_of_three;
   const bool crowded = reading.stride_w * call.inputs[0].view.pixel_pitch % kCrowdingPitch == 0;
+  const std::int64_t least = crowded ? kLeastCrowdedPixelsOfThrees : kLeastPixelsOfThrees;
+  const bool threes = reading.depth >= kLeastDepthOfThrees && pixels >= least && table.runs_in_threes(panels);
+  if (threes) return table.rows_of_three;
   if (crowded && table.few_rows > 1 && panels > 3) return table.few_rows;
   return runs_short(call, reading, table, pixels) ? table.short_rows : table.rows;
 }

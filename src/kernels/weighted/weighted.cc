@@ -99,9 +99,19 @@ std::uint32_t first_input(const Graph&, const Node&) noexcept { return 1; }
 
 // ---- what they cost
 
+/// A slice of a convolution of groups reads the inputs of its own groups.
 template <auto kParameters>
 CostFeatures weighted_cost(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
-  return weighted::weighted_cost(kParameters(graph, node).weighted, extent);
+  const auto parameters = kParameters(graph, node);
+  CostFeatures cost = weighted::weighted_cost(parameters.weighted, extent);
+  if constexpr (requires { parameters.groups; }) {
+    const std::int64_t slice = extent.channels.size();
+    if (parameters.groups == 1 || slice >= parameters.out_channels) return cost;
+    const std::uint64_t residual = parameters.weighted.epilogue.has_residual ? cost.output_bytes : 0;
+    cost.input_bytes =
+        (cost.input_bytes - residual) * static_cast<std::uint64_t>(slice) / static_cast<std::uint64_t>(parameters.out_channels) + residual;
+  }
+  return cost;
 }
 template <auto kParameters, auto kCost>
 CostFeatures cost_by(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {

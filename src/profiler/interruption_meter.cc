@@ -1,0 +1,71 @@
+#include "src/profiler/interruption_meter.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "src/profiler/middle.h"
+#include "src/profiler/stopwatch.h"
+
+namespace sluice::profiler {
+namespace {
+
+constexpr std::size_t kTurns = 1000;
+constexpr double kTurnSeconds = kLeastInterrupted;
+
+}  // namespace
+
+InterruptionMeter::InterruptionMeter() {
+  constexpr int kTries = 50;
+  for (double least = 0; least < kTurnSeconds && steps_ < (1u << 24);) {
+    steps_ *= 2;
+    least = 1;
+    for (int i = 0; i < kTries; ++i) {
+      const Clock::time_point start = Clock::now();
+      turn();
+      least = std::min(least, seconds_since(start));
+    }
+  }
+}
+
+/// Each step waits for the one before.
+void InterruptionMeter::turn() noexcept {
+  std::uint64_t value = sink_;
+  for (std::uint64_t i = 0; i < steps_; ++i) value = value * 6364136223846793005u + 1442695040888963407u;
+  sink_ = value;
+}
+
+void InterruptionMeter::watch() {
+  std::vector<double> seconds;
+  seconds.reserve(kTurns);
+  for (Clock::time_point before = Clock::now(); seconds.size() < kTurns;) {
+    turn();
+    const Clock::time_point after = Clock::now();
+    seconds.push_back(std::chrono::duration<double>(after - before).count());
+    before = after;
+  }
+  std::size_t in_a_row = 1;
+  for (std::vector<double>& means : means_) {
+    for (std::size_t first = 0; first + in_a_row <= kTurns; first += in_a_row) {
+      const auto begin = seconds.begin() + static_cast<std::ptrdiff_t>(first);
+      means.push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(in_a_row), 0.0) / static_cast<double>(in_a_row));
+    }
+    in_a_row *= 10;
+  }
+}
+
+Interruptions InterruptionMeter::met() const {
+  constexpr std::size_t kLeastTimes = 20;
+  constexpr double kMost = 0.15;  // more is somebody else's load while the profile is measured
+  Interruptions made;
+  if (means_.back().size() < kLeastTimes) return made;
+  std::array<double, kLengths> medians{};
+  for (std::size_t i = 0; i < kLengths; ++i) medians[i] = middle_of(means_[i]);
+  const double all = medians.back() / medians.front() - 1;
+  if (all <= 0) return made;
+  made.share = std::min(all, kMost);
+  made.met[0] = std::clamp((medians[1] / medians[0] - 1) / all, 0.0, 1.0);
+  made.met[1] = std::clamp((medians[2] / medians[0] - 1) / all, made.met[0], 1.0);
+  return made;
+}
+
+}  // namespace sluice::profiler
