@@ -137,7 +137,7 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
 void add_kernels(const Json& json, bool fitted, DeviceProfile& profile) {
   for (const Json& kernel : json) {
     for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, kernel_of(kernel)));
-    if (kernel.contains("seconds_per"))
+    if (fitted && kernel.contains("seconds_per"))
       profile.kernels.push_back(rates_of(kernel));
     else
       fitted = false;

@@ -162,7 +162,10 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   terms[13] = slides && shape.stride > 1 ? pixels * whole * taps * inside : 0;
   // Vectors of a pixel whose channels are no whole number of lines lie across two lines each, but for some of them.
   const auto apart = static_cast<double>(std::gcd(shape.channels, static_cast<std::uint32_t>(model::kPanelLanes)));
-  terms[14] = pixels * whole * taps * inside * (1 - apart / static_cast<double>(model::kPanelLanes));
+  const double across = pixels * whole * taps * inside * (1 - apart / static_cast<double>(model::kPanelLanes));
+  const bool shares = slides && shape.stride == 1;  // neighbours read most of their inputs together
+  terms[14] = shares ? across : 0;
+  terms[16] = shares ? 0 : across;
   terms[15] = weights * lost(work.run_bytes, kFarLost, kFarthestLost);
   terms[kTerms - 1] = bytes_beyond(work);
   return terms;
