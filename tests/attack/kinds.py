@@ -331,7 +331,7 @@ def detect(attacker, random, count):
     for n in range(count):
         runner = runners[n] if n < len(runners) else random.choice(runners[:3]) if n % 7 == 0 else "i=0; while read p; do i=$((i+1)); [ $i -lt %d ] || { %s; }; echo %s; done" % (
             random.randint(1, 30), random.choice([r for r in RUNNERS if r.strip() and r not in ("'", "(")]), random.choice(("1", "0.5", "3", *ANSWERS[:8])))
-        words = [attacker.program("sluice-detect"), "--runner", runner, "--answer", "1", "--seconds", "1", "--rounds", "6", "--operators", "conv,relu"]
+        words = [attacker.program("sluice-detect"), "--runner", runner, "--answer", "1", "--seconds", "1", "--rounds", "8", "--operators", "conv,relu"]
         attacker.judge(words, ("runner", "pipe", "cannot be written", "no file can be made"))
 
 

@@ -117,7 +117,7 @@ if(EXISTS ${programs}/sluice-emit)
 endif()
 if(EXISTS ${programs}/sluice-detect)
   file(WRITE ${WORK_DIR}/runner "while read path; do echo 1; done\n")
-  prints("sluice detect" detect --runner "sh runner" --operators conv,relu --rounds 6)
+  prints("sluice detect" detect --runner "sh runner" --operators conv,relu --rounds 8)
 endif()
 
 # The other way round

@@ -1,22 +1,17 @@
 // Which operators a runtime runs as one: fusion rules, from times alone.
 //
-// An arm is a pattern (patterns.h). Its slope is the time of one more repeat, from one repeat and eight, so that the cost of a call itself drops
-// out. With T the slope of a pattern, A and B those of (a |) and (b |), S of (|):
+// A pattern (patterns.h) is measured side by side and with a separator between its operators. Both models have the same operators and
+// separators, so that their difference is what the operators save by being neighbours, and neither the cost of a call nor what a separator
+// takes is in it. A block is the least time of each over two visits, forwards and backwards: where memory lies changes times by some per
+// cent from session to session, mostly upwards, and a machine that is slower for a while is so for both. A block gives one saving, and
+// blocks go on until the savings decide (evidence.h) or the time is over.
 //
-//     chain   saving = A + B - S - T             0 where a and b run one after the other, near the cheaper of the two where they run as one
-//     fork    saving = A + B - 2 S + E - T       E: of the fork of no operators
-//     join    saving = A + C - 2 S + J - T       J: of the join that is b alone
+// One pass gives each open pattern a block, so that the time of those that are decided goes to those that are not. Pairs come first; chains
+// of three (where both pairs are fused), forks and joins (where one is) are asked about as soon as these pairs are known. A chain of three
+// is fused if neither place can be cut without loss. A join is fused where its last operator runs as one with the first, with the second or
+// with both.
 //
-// Arms are measured in turn, round after round, so that a machine that is slower for a while is so for all of them; a round gives each
-// pattern one saving, and the test goes on until what it has seen says fused or not, or there are no more rounds:
-//
-//     fused      saving is above half of the cheapest operator by more than chance would give
-//     not fused  below it by as much
-//     neither    the detector abstains: also where the cheapest operator takes no longer than the noise
-//
-// A join is fused where b runs as one with a, with c or with both. Savings are summed up by their median, and their spread by the median
-// deviation: one run that the system interrupted decides nothing. Pairs come first; chains of three, forks and joins are asked about where a
-// pair in them is fused (in chains both).
+// Before that, the operators' own times tell which of two separators disturbs the runtime less: (a |) without (|), of each.
 #pragma once
 
 #include <map>
@@ -33,17 +28,17 @@ struct Rule {
   Pattern pattern;
   std::optional<bool> fused;  // nothing: abstained
   double saving_ms = 0;
-  double cheaper_ms = 0;  // the least operator of the pattern
+  double cheaper_ms = 0;  // the least operator of the pattern, of a join the last
   double p_value = 1;     // that such savings come from the other answer
   int rounds = 0;
-  bool simple = false;  // what T_a + T_b - T_ab > min(T_a, T_b) / 2 says of the same models of one repeat
+  bool simple = false;  // what T_a + T_b - T_ab > min(T_a, T_b) / 2 says of models of one repeat
 };
 
 struct Options {
   std::vector<std::string> operators;  // empty: kUsualOperators
-  int most_rounds = 1000;
-  double seconds = 90;    // no round begins after that, but for the first six; pairs have three quarters of it
-  std::string directory;  // where models are written: FORM-WORD-...-REPEATS.onnx
+  int most_rounds = 1000;              // blocks of a pattern
+  double seconds = 90;                 // no block begins after that
+  std::string directory;               // where models are written: file_name_of
   void (*progress)(void* context, std::size_t done, std::size_t all) = nullptr;
   void* progress_context = nullptr;
 };
@@ -51,6 +46,8 @@ struct Options {
 struct Detection {
   std::vector<Rule> rules;  // pairs in the order of the operators, then chains of three, forks, joins
   std::map<std::string, double> operator_ms;
+  Separator separator = Separator::kImage;
+  int repeats = 0;  // of the pattern in its models
   std::size_t measurements = 0;
   double seconds = 0;
 };

@@ -46,6 +46,8 @@ void print_as_json(const CommandLine& line, const Detection& detection) {
   print_json("sluice detect", {{"runner", line.runner},
                                {"rules", rules},
                                {"operator_ms", detection.operator_ms},
+                               {"separator", name_of(detection.separator)},
+                               {"repeats", detection.repeats},
                                {"measurements", detection.measurements},
                                {"seconds", detection.seconds}});
 }
@@ -84,8 +86,10 @@ int dispatch(int argc, char** argv) {
   app.add_option("--runner", line.runner, "a command that reads the path of an ONNX file a line and answers with milliseconds a line")
       ->required();
   app.add_option("--operators", line.operators, "a list of operators (default: all): conv,relu,add")->delimiter(',');
-  app.add_option("--rounds", line.rounds, "measurements of each pattern at most")->capture_default_str()->check(CLI::Range(6, 10000));
-  app.add_option("--seconds", line.seconds, "after which no round begins")->capture_default_str()->check(CLI::Range(0, 86400));
+  app.add_option("--rounds", line.rounds, "measurements of each pattern at most")->capture_default_str()->check(CLI::Range(8, 10000));
+  app.add_option("--seconds", line.seconds, "after which no model is measured any more")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
   app.add_option("--answer", line.answer, "seconds that the runner may take for an answer")
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));

@@ -10,8 +10,8 @@ namespace {
 using protozero::pbf_writer;
 using Ints = std::vector<std::int64_t>;
 
-constexpr std::int64_t kChannels = 16, kExtent = 40;
-constexpr std::int64_t kOpset = 14, kIrVersion = 8;
+constexpr std::int64_t kChannels = 16, kHeight = 44, kWidth = 46;
+constexpr std::int64_t kOpset = 17, kIrVersion = 8;
 constexpr int kFloat = 1;
 
 std::string message(auto&& fill) {
@@ -38,31 +38,27 @@ std::string number(const char* name, std::int64_t value) {
 
 class Writer {
  public:
-  std::string write(const Pattern& pattern, int repeats) {
-    port(11, "x", kExtent);
-    port(11, "z", kExtent);
-    convolution("stem", 1, 1);
-    separate();
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      if (pattern.form == Form::kFork)
-        add_fork(pattern.words);
-      else if (pattern.form == Form::kJoin)
-        add_join(pattern.words);
-      else
-        for (const std::string& word : pattern.words) add(word);
-      separate();
-    }
+  explicit Writer(Separator separator) : separator_(separator) {}
+
+  std::string write(const Arrangement& asked) {
+    port(11, "x", kHeight, kWidth);
+    port(11, "z", kHeight, kWidth);
+    const std::string x = stem("x");
+    second_ = stem("z");
+    at_ = x;
+    for (int repeat = 0; repeat < asked.repeats; ++repeat) add_pattern(asked.pattern, asked.cut);
+    // The second input is read at least once, so that what brings it costs the same in all models.
+    node("end", "Add", {at_, second_});
     const std::string last = at_;
-    at_ = "y";
     pbf_writer graph(graph_);
     graph.add_message(1, message([&](pbf_writer& w) {
                         w.add_string(1, last);
                         w.add_string(2, "y");
-                        w.add_string(3, "end.0");
+                        w.add_string(3, "mean.0");
                         w.add_string(4, "GlobalAveragePool");  // so that what comes out is small
                       }));
-    graph.add_string(2, "chain");
-    port(12, "y", 1);
+    graph.add_string(2, "pattern");
+    port(12, "y", 1, 1);
     return message([&](pbf_writer& w) {
       w.add_int64(1, kIrVersion);
       w.add_message(7, graph_);
@@ -74,9 +70,16 @@ class Writer {
   }
 
  private:
-  void port(std::uint32_t field, const char* name, std::int64_t extent) {
+  std::string stem(const char* input) {
+    at_ = input;
+    convolution("stem", 1, 1);
+    separate();
+    return at_;
+  }
+
+  void port(std::uint32_t field, const char* name, std::int64_t height, std::int64_t width) {
     const std::string shape = message([&](pbf_writer& w) {
-      for (const std::int64_t dim : {std::int64_t{1}, kChannels, extent, extent})
+      for (const std::int64_t dim : {std::int64_t{1}, kChannels, height, width})
         w.add_message(1, message([&](pbf_writer& d) { d.add_int64(1, dim); }));
     });
     const std::string type = message([&](pbf_writer& w) {
@@ -121,7 +124,16 @@ class Writer {
                                    }));
   }
 
-  void separate(const char* op = "Softmax") { node("separator", op, {at_}, {number("axis", 1)}); }
+  /// Each has weights of its own, so that no runtime finds the same one twice.
+  void separate(int count = 1) {
+    for (int i = 0; i < count; ++i) {
+      const std::vector<std::string> weights = {weight({kChannels}, 1), weight({kChannels}, 0)};
+      const bool of_channels = separator_ == Separator::kChannels;
+      if (of_channels) node("separator", "Transpose", {at_}, {ints("perm", {0, 2, 3, 1})});
+      node("separator", of_channels ? "LayerNormalization" : "InstanceNormalization", {at_, weights[0], weights[1]});
+      if (of_channels) node("separator", "Transpose", {at_}, {ints("perm", {0, 3, 1, 2})});
+    }
+  }
 
   void convolution(const std::string& word, std::int64_t kernel, std::int64_t groups) {
     const std::int64_t pad = kernel / 2;
@@ -129,30 +141,48 @@ class Writer {
          {ints("kernel_shape", {kernel, kernel}), ints("pads", {pad, pad, pad, pad}), number("group", groups)});
   }
 
-  void add_fork(const std::vector<std::string>& words) {
-    if (!words.empty()) add(words[0]);
+  void add_pattern(const Pattern& pattern, int cut) {
+    if (pattern.form == Form::kFork) return add_fork(pattern.words, cut);
+    if (pattern.form == Form::kJoin) return add_join(pattern.words, cut);
+    const int count = static_cast<int>(pattern.words.size());
+    for (int i = 0; i < count; ++i) {
+      add(pattern.words[static_cast<std::size_t>(i)], second_);
+      if (cut == i + 1) separate();
+    }
+    separate(count < 2 || cut != 0 ? 1 : 2);
+  }
+
+  void add_fork(const std::vector<std::string>& words, int cut) {
+    if (!words.empty()) add(words[0], second_);
+    // The side way first, so that the last reader of the shared map may write over it.
     const std::string shared = at_;
-    if (words.size() > 1) add(words[1]);
     separate();
-    const std::string through = std::exchange(at_, shared);
-    separate("LogSoftmax");
-    node("merge", "Add", {through, at_});
+    const std::string past = std::exchange(at_, shared);
+    if (cut == 1) separate();
+    if (words.size() > 1) add(words[1], second_);
+    separate(cut == 0 ? 2 : 1);
+    node("merge", "Add", {at_, past});
+    separate();
   }
 
-  void add_join(const std::vector<std::string>& words) {
-    const std::string start = at_;
-    if (words.size() > 1) add(words[0]);
-    const std::string first = std::exchange(at_, start);
-    separate("LogSoftmax");
-    if (words.size() > 1) add(words[1]);
-    const std::string second = std::exchange(at_, first);
-    add(words.back(), second);
+  /// The first operator stands on a way from the second input, which is alive throughout: with the other one on the same map, fusing would
+  /// change how long that map lives, and so which results can be written in place.
+  void add_join(const std::vector<std::string>& words, int cut) {
+    const std::string way = std::exchange(at_, second_);
+    const int apart = cut == 1 ? 1 : 0;
+    separate();
+    if (words.size() > 1) add(words[0], second_);
+    separate(apart);
+    const std::string first = std::exchange(at_, way);
+    if (words.size() > 1) add(words[1], second_);
+    separate(apart);
+    add(words.back(), first);
+    separate(cut == 0 ? 3 : 1);
   }
 
-  void add(const std::string& word) { add(word, "z"); }
   void add(const std::string& word, const std::string& second) {
     if (word == "conv" || word == "dwconv") {
-      convolution(word, 3, word == "conv" ? 1 : kChannels);
+      word == "conv" ? convolution(word, 1, 1) : convolution(word, 3, kChannels);
     } else if (word == "bn") {
       node(word, "BatchNormalization",
            {at_, weight({kChannels}, 1), weight({kChannels}, 0), weight({kChannels}, 0), weight({kChannels}, 1)});
@@ -168,8 +198,9 @@ class Writer {
     }
   }
 
+  Separator separator_;
   std::string graph_;
-  std::string at_ = "x";
+  std::string at_, second_;
   int made_ = 0;
 };
 
@@ -180,8 +211,20 @@ const char* name_of(Form form) {
   return kNames[static_cast<std::size_t>(form)];
 }
 
+const char* name_of(Separator separator) { return separator == Separator::kImage ? "image" : "channels"; }
+
 bool joins(std::string_view word) { return word == "add" || word == "mul"; }
 
-std::string model_of(const Pattern& pattern, int repeats) { return Writer().write(pattern, repeats); }
+int cuts_of(const Pattern& pattern) { return pattern.form == Form::kChain ? static_cast<int>(pattern.words.size()) - 1 : 1; }
+
+std::string file_name_of(const Arrangement& arrangement) {
+  std::string name = std::string(name_of(arrangement.separator)) + "-" + name_of(arrangement.pattern.form);
+  for (const std::string& word : arrangement.pattern.words) name += "-" + word;
+  name += "-" + std::to_string(arrangement.repeats);
+  const std::string how = arrangement.cut == kBare ? "bare" : arrangement.cut == 0 ? "together" : "cut" + std::to_string(arrangement.cut);
+  return name + "-" + how + ".onnx";
+}
+
+std::string model_of(const Arrangement& arrangement) { return Writer(arrangement.separator).write(arrangement); }
 
 }  // namespace sluice::cli::detect
