@@ -162,7 +162,8 @@ void check_read(const ReadRate& read) {
 /// Interruptions::met.
 std::array<double, 2> shares_met(const Json& json) {
   const auto met = json.get<std::array<double, 2>>();
-  if (!(met[0] >= 0 && met[1] >= met[0] && met[1] <= 1)) throw Mistake{"is no device profile: what runs meet of interruptions does not grow from 0 to 1"};
+  if (!(met[0] >= 0 && met[1] >= met[0] && met[1] <= 1))
+    throw Mistake{"is no device profile: what runs meet of interruptions does not grow from 0 to 1"};
   return met;
 }
 

@@ -333,8 +333,8 @@ Status Sampler::measure_first(std::span<const Candidate* const> steps) {
   }
   const std::uint64_t most = timer_.most_run_bytes();
   least = std::min(least, most);
-  planned.turn.run_bytes = static_cast<std::uint64_t>(
-      static_cast<double>(least) * std::pow(static_cast<double>(most) / static_cast<double>(least), run_share_));
+  planned.turn.run_bytes =
+      static_cast<std::uint64_t>(static_cast<double>(least) * std::pow(static_cast<double>(most) / static_cast<double>(least), run_share_));
   SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, time(planned.turn));
   for (std::size_t i = 0; i < planned.turn.steps.size(); ++i) {
     planned.samples.push_back(profile_.samples.size());  // of a step that does not fit never asked for

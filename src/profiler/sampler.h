@@ -88,7 +88,7 @@ class Sampler {
   DeviceProfile profile_;                   // samples in anchors
   std::vector<std::vector<double>> times_;  // of each sample, in anchors: one for each time that its turn came
   std::vector<PlannedTurn> turns_;
-  std::size_t comings_ = 0;             // of turns
+  std::size_t comings_ = 0;  // of turns
   InterruptionMeter meter_;
   std::vector<double> anchor_seconds_;  // of one anchor, by measurement
   double run_share_ = 0.5;              // where among the sizes of runs the next one lies, 0 to 1
