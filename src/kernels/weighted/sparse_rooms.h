@@ -17,10 +17,10 @@ inline constexpr std::int64_t kMostListedPanels = 64;
 inline std::int64_t panels_of_room(std::int64_t values, std::int64_t panels) noexcept {
   return std::clamp<std::int64_t>(kMostPlaces / std::max<std::int64_t>(1, values), 1, std::min(panels, kMostListedPanels));
 }
-/// A thread's part of the workspace: this, then the places, then the strip of columns.
+/// A thread's part of the workspace: this, then the places, then the strip.
 struct alignas(64) ListRoom {
   std::int64_t held;        // the first panel of those listed; -1: none
-  std::int64_t held_strip;  // the run of pixels that was turned; -1: none
+  std::int64_t held_strip;  // the run of pixels that lies there; -1: none
   BlockList lists[kMostListedPanels];
 
   std::uint32_t* places() noexcept { return reinterpret_cast<std::uint32_t*>(this + 1); }
@@ -51,10 +51,10 @@ class ListRooms {
   }
 
   /// Lists the blocks of values [products) of a block's panels. `first_place(segment)` says where the input of the first of `depth` values
-  /// lies. The lists stay until another block's are wanted: segments and products are the same for all units of a step.
+  /// lies, and behind each 16 values `skip` floats are skipped. The lists stay until another block's are wanted: segments and products are the same for all units of a step.
   template <class FirstPlace>
-  const BlockList* lists(int thread, const Block& block, Interval<std::int64_t> products, std::int64_t depth,
-                         const FirstPlace& first_place) const noexcept {
+  const BlockList* lists(int thread, const Block& block, Interval<std::int64_t> products, std::int64_t depth, const FirstPlace& first_place,
+                         std::int64_t skip = 0) const noexcept {
     ListRoom& room = this->room(thread);
     if (room.held == block.first_panel) return room.lists;
     room.held = block.first_panel;
@@ -67,7 +67,7 @@ class ListRooms {
       for (std::int64_t segment = products.begin / depth; segment * depth < products.end; ++segment) {
         const std::int64_t place = first_place(segment) - segment * depth;
         const Interval<std::int64_t> values{std::max(products.begin, segment * depth), std::min(products.end, (segment + 1) * depth)};
-        count += tiles_.list(panel, values, before + count, place, places + count);
+        count += tiles_.list(panel, values, before + count, place, skip, places + count);
       }
       room.lists[p] = {places, panel.block(before), count};
     }
