@@ -21,6 +21,7 @@
 
 #include "sluice/engine/engine.h"
 #include "sluice/scheduler/state.h"
+#include "src/core/out_of_memory.h"
 
 namespace sluice::scheduler {
 
@@ -31,7 +32,7 @@ class AlignedBytes {
   explicit AlignedBytes(std::size_t bytes = 0) : size_(static_cast<std::size_t>(align_up(bytes, kLine))) {
     if (size_ == 0) return;
     memory_.reset(std::calloc(size_ + kLine, 1));
-    if (memory_ == nullptr) throw std::bad_alloc();
+    if (memory_ == nullptr) raise_out_of_memory();
   }
   AlignedBytes(const AlignedBytes& other) : AlignedBytes(other.size_) {
     if (size_ > 0) std::memcpy(begin(), other.begin(), size_);

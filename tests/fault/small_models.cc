@@ -23,6 +23,20 @@ OnnxBuilder layers() {
   return b.node("Softmax", {"l"}, {"y"}).output("y");
 }
 
+/// Layers whose inputs fill the first cache, so that sums are formed in parts of the depth: one over a matrix, one over a matrix of which
+/// most rows are zero, which is sparse.
+OnnxBuilder deep_layers() {
+  constexpr std::int64_t kInputs = 3300, kOutputs = 40;
+  Floats sparse(kInputs * kOutputs);
+  for (std::int64_t k = 0; k < kInputs; k += 3)
+    for (std::int64_t n = 0; n < kOutputs; ++n)
+      sparse[static_cast<std::size_t>(k * kOutputs + n)] = 0.001f * static_cast<float>(1 + (k + n) % 7);
+  OnnxBuilder b;
+  b.input("x", {60, kInputs}).weight("w", {kInputs, kOutputs}, 0.001f).initializer(tensor("s", {kInputs, kOutputs}, sparse));
+  b.node("MatMul", {"x", "w"}, {"y"}).node("MatMul", {"x", "s"}, {"z"});
+  return b.output("y").output("z");
+}
+
 OnnxBuilder convolutions() {
   OnnxBuilder b;
   b.input("x", {1, 3, 16, 16}).weight("w", {32, 3, 3, 3}).weight("c", {32}).weight("v", {40, 32, 3, 3}, 0.005f);
@@ -118,6 +132,7 @@ void fill(std::vector<std::byte>& bytes, const Make& make) {
 
 std::vector<SmallModel> small_models() {
   std::vector<SmallModel> models = {{"layers", layers().bytes(), {}},
+                                    {"deep_layers", deep_layers().bytes(), {}},
                                     {"convolutions", convolutions().bytes(), {}},
                                     {"separable_residual", separable_residual().bytes(), {}},
                                     {"branches", branches().bytes(), {}},

@@ -87,6 +87,19 @@ TEST_CASE("sparse layers of many pixels and panels: vectors of pixels, some fill
   sweep_dense(with_zeros(dense(40, 2100, 64), 0.7));  // a strip of two vectors
 }
 
+TEST_CASE("sparse layers of many panels: strips of packed pixels, whole and filled up") {
+  for (const std::int64_t width : {2, 3, 4, 5, 7, 9})  // of 7 rows: 14 pixels, 21, 28, 35, 49, 63
+    sweep_pointwise(with_zeros(convolution(7, width, 37, width == 7 ? 128 : 131, 1, 1, 0), 0.5));
+  for (const DType type : kTypes) sweep_pointwise(with_zeros(convolution(5, 6, 48, 144, 1, 1, 0), 0.6, type));
+  for (const std::int64_t k : {3, 8, 15, 16, 17, 65, 130, 365, 366}) sweep_dense(with_zeros(dense(31, k, 130), 0.4));
+  sweep_pointwise(with_zeros(convolution(11, 9, 20, 136, 1, 2, 0), 0.3));
+  Problem p = with_zeros(convolution(6, 5, 24, 132, 1, 1, 0), 0.3);
+  p.images = 2;
+  p.activation = {model::Function::kSilu};
+  sweep_pointwise(p);
+  sweep_dense(with_zeros(dense(29, 20, 1100), 0.5));  // lists of 64 panels, then of those that are left
+}
+
 TEST_CASE("sparse layers whose inputs fill the first cache: sums in parts of the depth") {
   for (const DType type : kTypes) sweep_dense(with_zeros(dense(50, 3300, type == DType::kF32 ? 73 : 40), 0.6, type));
   sweep_pointwise(with_zeros(convolution(7, 8, 1300, 40, 1, 1, 0), 0.3));
@@ -102,8 +115,9 @@ TEST_CASE("lists of every length: the blocks of whole turns of a loop and those 
 
 TEST_CASE("sparse KxK convolutions: padding, strides, dilation") {
   for (const DType type : kTypes)
-    for (const Problem& plain : {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 3, 33, 3, 2, 1),
-                                 convolution(13, 9, 3, 16, 5, 1, 2, 1, 2), convolution(12, 12, 70, 50, 3, 1, 1)})
+    for (const Problem& plain :
+         {convolution(7, 6, 5, 20, 3, 1, 1), convolution(9, 8, 3, 33, 3, 2, 1), convolution(13, 9, 3, 16, 5, 1, 2, 1, 2),
+          convolution(12, 12, 70, 50, 3, 1, 1), convolution(9, 13, 32, 40, 3, 1, 1), convolution(11, 9, 16, 20, 3, 1, 2, 1, 2)})
       sweep_direct(with_zeros(plain, 0.6, type));
   sweep_direct(with_zeros(convolution(4, 4, 8, 18, 1, 1, 1), 0.5));  // 1x1 with padding
 }

@@ -3,33 +3,14 @@
 #include <array>
 
 #include "src/core/build_list.h"
-#include "src/kernels/weighted/sparse_panels.h"
+#include "src/kernels/weighted/sparse_rooms.h"
 #include "src/kernels/weighted/strip.h"
 
 namespace sluice::kernels::weighted {
 namespace {
 
-/// Panels whose lists a thread keeps at once: all of a step, fewer where their places would fill the second cache.
-constexpr std::int64_t kMostPlaces = 32 * 1024;
-constexpr std::int64_t kMostListedPanels = 64;
-std::int64_t panels_of_room(std::int64_t values, std::int64_t panels) noexcept {
-  return std::clamp<std::int64_t>(kMostPlaces / std::max<std::int64_t>(1, values), 1, std::min(panels, kMostListedPanels));
-}
 /// Blocks of strips are pairs (strip.cc).
 constexpr std::int64_t kPanelsOfStrips = 2;
-
-/// A thread's part of the workspace: this, then the places, then the strip of columns.
-struct alignas(64) ListRoom {
-  std::int64_t held;        // the first panel of those listed; -1: none
-  std::int64_t held_strip;  // the run of pixels that was turned; -1: none
-  BlockList lists[kMostListedPanels];
-
-  std::uint32_t* places() noexcept { return reinterpret_cast<std::uint32_t*>(this + 1); }
-};
-
-std::uint64_t list_bytes(std::int64_t values, std::int64_t panels) noexcept {
-  return sizeof(ListRoom) + align_up(static_cast<std::uint64_t>(values * panels + kPlacesBehind) * sizeof(std::uint32_t), kWeightAlignment);
-}
 
 // A strip of so many bytes leaves a second cache of 1 MiB room for lists and weights. Turning costs as much as four panels gain.
 constexpr std::int64_t kMostStripBytes = 384 * 1024;
@@ -49,83 +30,21 @@ std::int64_t column_vectors(const WeightedParameters& weighted, std::int64_t pix
   const std::int64_t all = ceil_div(pixels - kLeastPixelsOfVector + 1, std::int64_t{16});
   return ceil_div(all, ceil_div(all, most));  // no strip is much smaller than another
 }
-std::uint64_t strip_bytes(const WeightedParameters& weighted, std::int64_t pixels, std::int64_t panels) noexcept {
-  return static_cast<std::uint64_t>(column_vectors(weighted, pixels, panels) * 16 * weighted.panels.values) * sizeof(float);
+
+/// Is a packed strip of a step of so many pixels and panels small enough for the first cache, and used often enough?
+bool may_pack(const WeightedParameters& weighted, std::int64_t pixels, std::int64_t panels) noexcept {
+  constexpr std::int64_t kMostBytes = 40 * 1024, kLeastPanels = 8;
+  const std::int64_t bytes = kPackedRows * weighted.panels.values * static_cast<std::int64_t>(sizeof(float));
+  return pixels >= kPackedTileRows && panels >= kLeastPanels && bytes <= kMostBytes;
 }
 
-/// The rooms of a step's threads, and what lies in them.
-class ListRooms {
- public:
-  /// Lists of so many panels, and behind them a strip of `strip_bytes`.
-  ListRooms(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, std::int64_t panels, int threads,
-            std::uint64_t strip_bytes = 0) noexcept
-      : call_(call), tiles_(tiles), ends_(ends), lists_(list_bytes(weighted_of(call).panels.values, panels)), each_(lists_ + strip_bytes) {
-    for (int thread = 0; thread < threads; ++thread) room(thread).held = room(thread).held_strip = -1;
-  }
-
-  /// A thread's strip. `turn(strip)` is called if another run of pixels lies in it.
-  template <class Turn>
-  const float* strip(int thread, std::int64_t run, const Turn& turn) const noexcept {
-    ListRoom& room = this->room(thread);
-    auto* const strip = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(&room) + lists_);
-    if (room.held_strip != run) turn(strip);
-    room.held_strip = run;
-    return strip;
-  }
-
-  /// Lists the blocks of values [products) of a block's panels. `first_place(segment)` says where the input of the first of `depth` values
-  /// lies. The lists stay until another block's are wanted: segments and products are the same for all units of a step.
-  template <class FirstPlace>
-  const BlockList* lists(int thread, const Block& block, Interval<std::int64_t> products, std::int64_t depth,
-                         const FirstPlace& first_place) const noexcept {
-    ListRoom& room = this->room(thread);
-    if (room.held == block.first_panel) return room.lists;
-    room.held = block.first_panel;
-    const operators::PanelGeometry& geometry = weighted_of(call_).panels;
-    for (std::int64_t p = 0; p < block.panels; ++p) {
-      const SparsePanel panel = sparse_panel(call_.weights[0], geometry, ends_, block.first_panel + p);
-      std::uint32_t* const places = room.places() + p * geometry.values;
-      const std::int64_t before = panel.count_before(products.begin);
-      std::int64_t count = 0;
-      for (std::int64_t segment = products.begin / depth; segment * depth < products.end; ++segment) {
-        const std::int64_t place = first_place(segment) - segment * depth;
-        const Interval<std::int64_t> values{std::max(products.begin, segment * depth), std::min(products.end, (segment + 1) * depth)};
-        count += tiles_.list(panel, values, before + count, place, places + count);
-      }
-      room.lists[p] = {places, panel.block(before), count};
-    }
-    fetch_bitmaps(block.first_panel + block.panels, block.panels);
-    return room.lists;
-  }
-
-  /// Of a block's panels.
-  std::int64_t bytes_of(const Block& block) const noexcept {
-    return begin_of(block.first_panel + block.panels) - begin_of(block.first_panel);
-  }
-
- private:
-  /// Of the panels that are listed next: they come while tiles multiply by these, or each list would wait for memory.
-  void fetch_bitmaps(std::int64_t panel, std::int64_t count) const noexcept {
-    const WeightOperand& weight = call_.weights[0];
-    const std::int64_t bytes = SparsePanel::bitmap_bytes_of(weighted_of(call_).panels.values);
-    for (const std::int64_t end = std::min(panel + count, weight.panels.end); panel < end; ++panel)
-      for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(kWeightAlignment))
-        __builtin_prefetch(weight.data + begin_of(panel) - begin_of(weight.panels.begin) + at);
-  }
-  std::int64_t begin_of(std::int64_t panel) const noexcept {
-    return panel == 0 ? 0 : std::int64_t{ends_[panel - 1]} * static_cast<std::int64_t>(kWeightAlignment);
-  }
-
-  ListRoom& room(int thread) const noexcept {
-    return *reinterpret_cast<ListRoom*>(call_.workspace + static_cast<std::uint64_t>(thread) * each_);
-  }
-
-  const KernelCall& call_;
-  const SparseTiles& tiles_;
-  const std::uint32_t* ends_;
-  std::uint64_t lists_;  // bytes
-  std::uint64_t each_;
-};
+/// Of either strip.
+std::uint64_t strip_bytes(const WeightedParameters& weighted, std::int64_t pixels, std::int64_t panels) noexcept {
+  const std::int64_t values = weighted.panels.values;
+  const std::int64_t columns = column_vectors(weighted, pixels, panels) * 16 * values;
+  const std::int64_t packed = may_pack(weighted, pixels, panels) ? ceil_div(values, std::int64_t{16}) * kPackedPitch : 0;
+  return static_cast<std::uint64_t>(std::max(columns, packed)) * sizeof(float);
+}
 
 // ---- dense layers and 1x1 convolutions, whose pixels are read in place
 
@@ -145,7 +64,8 @@ struct SparseCut {
   std::int64_t pixels;
   std::int64_t tiles;  // of columns: strips
   UnitGrid units;
-  std::int64_t vectors = 0;  // of a strip; 0: tiles of rows
+  std::int64_t vectors = 0;  // of a strip of columns; 0: it is none
+  bool packed = false;       // strips are packed
   std::int64_t depths = 1;   // of tiles of rows
 };
 
@@ -157,14 +77,28 @@ std::int64_t count_blocks(const operators::PanelGeometry& geometry, const std::u
   return (bytes - bitmaps) / (kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype)));
 }
 
-/// Vectors of a strip; 0: tiles of rows take the step. Those of columns save less than turning an input costs if it meets fewer than 0.7
-/// blocks, and sums that a step begins and another ends lie as tiles of rows hold them.
-constexpr std::int64_t kLeastBlocksOfInputs = 70;  // of 100
-std::int64_t vectors_of(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends) noexcept {
-  if (tiles.run_columns == nullptr || call.part != nullptr) return 0;
+/// Of 100 inputs of a step, how many blocks they meet.
+std::int64_t blocks_of_inputs(const KernelCall& call, const std::uint32_t* ends) noexcept {
+  const operators::PanelGeometry& geometry = weighted_of(call).panels;
+  return count_blocks(geometry, ends, panels_of_channels(call.channels, geometry.outputs_per_group)) * 100 / geometry.values;
+}
+
+/// Are strips packed? Copying an input pays if it meets two blocks. Sums that a step begins and another ends lie as tiles of rows hold them.
+bool packs(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends) noexcept {
+  constexpr std::int64_t kLeastBlocksOfInputs = 200;
+  if (tiles.run_packed == nullptr || call.part != nullptr || blocks_of_inputs(call, ends) < kLeastBlocksOfInputs) return false;
   const WeightedParameters& weighted = weighted_of(call);
   const PanelRange panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group);
-  if (count_blocks(weighted.panels, ends, panels) < weighted.panels.values * kLeastBlocksOfInputs / 100) return 0;
+  return may_pack(weighted, call.rows.size() * call.outputs[0].view.pixels, panels.size());
+}
+
+/// Vectors of a strip of columns; 0: tiles of rows take the step. Those of columns save less than turning an input costs if it meets fewer
+/// than 0.7 blocks.
+std::int64_t vectors_of(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends) noexcept {
+  constexpr std::int64_t kLeastBlocksOfInputs = 70;
+  if (tiles.run_columns == nullptr || call.part != nullptr || blocks_of_inputs(call, ends) < kLeastBlocksOfInputs) return 0;
+  const WeightedParameters& weighted = weighted_of(call);
+  const PanelRange panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group);
   return column_vectors(weighted, call.rows.size() * call.outputs[0].view.pixels, panels.size());
 }
 
@@ -174,12 +108,12 @@ std::int64_t blocks_of_panel(const operators::PanelGeometry& geometry, const std
 }
 
 /// Panels of a block. Tiles of rows read all of them, so that they stay in the first cache; and a lone tile has the next few come meanwhile.
-std::int64_t panels_at_once(const KernelCall& call, const std::uint32_t* ends, std::int64_t vectors) noexcept {
+std::int64_t panels_at_once(const KernelCall& call, const std::uint32_t* ends, bool strips) noexcept {
   constexpr std::int64_t kBlocksInFirstCache = 256;
   const operators::PanelGeometry& geometry = weighted_of(call).panels;
   const PanelRange panels = panels_of_channels(call.channels, geometry.outputs_per_group);
   const std::int64_t most = panels_of_room(geometry.values, panels.size());
-  if (vectors > 0) return most;
+  if (strips) return most;
   return std::min(most, std::max<std::int64_t>(kMostSparsePanels, kBlocksInFirstCache / blocks_of_panel(geometry, ends, panels)));
 }
 
@@ -200,25 +134,27 @@ std::int64_t depths_of(const KernelCall& call, const SparseTiles& tiles, const s
 SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, int threads) noexcept {
   const WeightedParameters& weighted = weighted_of(call);
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels, outputs = weighted.panels.outputs_per_group;
-  const std::int64_t vectors = vectors_of(call, tiles, ends);
-  // The last strip takes a tile of rows, too, for pixels that are no vector.
-  std::int64_t count =
-      vectors == 0 ? ceil_div(pixels, std::int64_t{tiles.rows}) : ceil_div(pixels - kLeastPixelsOfVector + 1, vectors * 16);
+  const bool packed = packs(call, tiles, ends);
+  const std::int64_t vectors = packed ? 0 : vectors_of(call, tiles, ends);
+  const bool strips = packed || vectors > 0;
+  // The last strip of columns takes a tile of rows, too, for pixels that are no vector.
+  std::int64_t count = vectors > 0 ? ceil_div(pixels - kLeastPixelsOfVector + 1, vectors * 16)
+                                   : ceil_div(pixels, std::int64_t{packed ? kPackedRows : tiles.rows});
   const bool by_pixels = threads > 1 && count >= threads && shares_pixels(weighted, {call.rows, call.channels, threads});
-  if (by_pixels && vectors == 0) count = std::min(pixels, ceil_div(count, threads) * threads);
+  if (by_pixels && !strips) count = std::min(pixels, ceil_div(count, threads) * threads);
   const std::int64_t panels = panels_of_channels(call.channels, outputs).size();
   const std::int64_t share = by_pixels ? panels : ceil_div(panels, threads);
-  const std::int64_t depths = vectors == 0 ? depths_of(call, tiles, ends, count) : 1;
-  const std::int64_t most = panels_at_once(call, ends, vectors);
+  const std::int64_t depths = strips ? 1 : depths_of(call, tiles, ends, count);
+  const std::int64_t most = panels_at_once(call, ends, strips);
   const std::int64_t at_once = depths > 1 ? std::min<std::int64_t>(most, kMostSparsePanels) : most;
   std::int64_t granule = std::clamp<std::int64_t>(share, 1, at_once);
   if (granule == 3 && most == 3 && panels > 3) granule = 2;  // a panel that threes leave would be the fourth of a block (Blocks)
   Blocks blocks(weighted.panels, call.channels, outputs, outputs, 1, granule);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count(), .runs_outside = true};
   const std::int64_t part_bytes = pixels / units.parts * weighted.panels.values * static_cast<std::int64_t>(sizeof(float));
-  units.runs = vectors == 0 ? std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, count / units.parts) : ceil_div(count, units.parts);
+  units.runs = strips ? ceil_div(count, units.parts) : std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, count / units.parts);
   if (depths > 1) units.runs = std::max(units.runs, ceil_div(ceil_div(count, units.parts), tiles_with_sums(tiles)));
-  return {blocks, pixels, count, units, vectors, depths};
+  return {blocks, pixels, count, units, vectors, packed, depths};
 }
 
 /// The pixels of a step one after another, from pixel `first` on.
@@ -328,9 +264,9 @@ struct ColumnTiles {
   TileRows rest;
 };
 
-/// Pixels that are missing in the last vector are its first one again, and what becomes of them goes to `beside`.
-void fill_up(TileRows& tile, float* beside) noexcept {
-  for (; tile.count < 16; ++tile.count) {
+/// Pixels that are missing to `count` are the tile's first one again, and what becomes of them goes to `beside`.
+void fill_up(TileRows& tile, int count, float* beside) noexcept {
+  for (; tile.count < count; ++tile.count) {
     tile.a[tile.count] = tile.a[0];
     tile.residual[tile.count] = tile.residual[0];
     tile.out[tile.count] = beside;
@@ -369,7 +305,7 @@ void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseRea
       TileRows& tile = columns.vectors[static_cast<std::size_t>(columns.count++)];
       tile.count = static_cast<int>(std::min<std::int64_t>(16, left));
       walk.set(tile);
-      fill_up(tile, beside);
+      fill_up(tile, 16, beside);
     }
     columns.rest.count = static_cast<int>(left);
     if (columns.count > 0) {
@@ -385,14 +321,41 @@ void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseRea
   }
 }
 
+/// A packed strip times a block of panels.
+void run_packed(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut, std::int64_t unit,
+                const ListRooms& rooms, int thread) noexcept {
+  const UnitPlace place = cut.units[unit];
+  const Block block = cut.blocks[place.block];
+  const std::int64_t values = weighted_of(call).panels.values;
+  const TileJob job = make_job(call, block);
+  const BlockList* const lists = rooms.lists(
+      thread, block, {0, values}, values, [](std::int64_t) { return 0; }, kPackedPitch - 16);
+  const auto strips = even_part({0, cut.tiles}, place.run, cut.units.parts * cut.units.runs);
+  for (std::int64_t i = strips.begin; i < strips.end; ++i) {
+    const std::int64_t first = i * kPackedRows, end = std::min(first + kPackedRows, cut.pixels);
+    PixelWalk walk(call, reading, first, block.channel);
+    std::array<TileRows, kPackedRows / kPackedTileRows> pixels;
+    float beside[kMostListedPanels * kPanelLanes];
+    int count = 0;
+    for (TileRows* tile = pixels.data(); first + count < end; ++tile) {
+      tile->count = static_cast<int>(std::min<std::int64_t>(end - first - count, kPackedTileRows));
+      walk.set(*tile);
+      fill_up(*tile, static_cast<int>(ceil_div(tile->count, kPackedStep)) * kPackedStep, beside);
+      count += tile->count;
+    }
+    const float* const strip = rooms.strip(thread, i, [&](float* to) { tiles.pack(pixels.data(), count, values, to); });
+    tiles.run_packed(pixels.data(), count, job, lists, strip);
+  }
+}
+
 void run_in_place(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const std::uint32_t* ends) noexcept {
   const int threads = thread_count(call);
   const WeightedParameters& weighted = weighted_of(call);
   const SparseCut cut = cut_step(call, tiles, ends, threads);
-  const std::uint64_t strip = static_cast<std::uint64_t>(cut.vectors * 16 * weighted.panels.values) * sizeof(float);
   const std::int64_t panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group).size();
+  const std::uint64_t strip = cut.packed || cut.vectors > 0 ? strip_bytes(weighted, cut.pixels, panels) : 0;
   const ListRooms rooms(call, tiles, ends, panels_of_room(weighted.panels.values, panels), threads, strip);
-  const auto run = cut.vectors == 0 ? run_unit : run_strip;
+  const auto run = cut.packed ? run_packed : cut.vectors > 0 ? run_strip : run_unit;
   for_each_unit(call, cut.units.count(),
                 [&](std::int64_t unit, int thread) noexcept { run(call, tiles, reading, cut, unit, rooms, thread); });
 }
@@ -444,7 +407,7 @@ void run_sparse_direct(const KernelCall& call, const SparseTiles& tiles) noexcep
   const Strips strips(call.workspace + rooms_workspace(conv.weighted, kPanelsOfStrips, extent).count(), plan, extent.threads);
   const std::int64_t* const offsets = strips.segment_offsets(0);
   set_segments(w, plan, strips.segment_offsets(0));
-  const std::int64_t depth = w.taps() / plan.segments * plan.depth;
+  const std::int64_t taps_in_segment = w.taps() / plan.segments;
 
   for_each_unit(call, cut.units.count(), [&](std::int64_t unit, int thread) noexcept {
     const UnitPlace place = cut.units[unit];
@@ -453,11 +416,11 @@ void run_sparse_direct(const KernelCall& call, const SparseTiles& tiles) noexcep
     float* const strip = strips.strip(thread);
     if (!strips.holds(thread, place.run)) {
       for_each_area(w, area, plan, [&](const StripArea& part, std::int64_t first) {
-        fill_strip(call.inputs[0].view, w, part, 0, plan, strip + first * plan.depth);
+        fill_strip(call.inputs[0].view, w, part, 0, plan, strip + first * plan.pitch());
       });
     }
-    const auto first_place = [&](std::int64_t segment) { return offsets[segment]; };
-    const BlockList* const lists = rooms.lists(thread, block, {0, conv.weighted.panels.values}, depth, first_place);
+    const auto first_place = [&](std::int64_t tap) { return offsets[tap / taps_in_segment] + tap % taps_in_segment * plan.pitch(); };
+    const BlockList* const lists = rooms.lists(thread, block, {0, conv.weighted.panels.values}, plan.depth, first_place);
     for_each_tile({call, w, plan, area, strip, cut.blocks, place}, make_job(call, block), tiles.rows,
                   [&](const TileRows& rows, const TileJob& job) { tiles.run(rows, job, lists); });
   });

@@ -14,6 +14,7 @@
 #include "src/kernels/weighted/epilogue-inl.h"
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/sparse_columns-inl.h"
+#include "src/kernels/weighted/sparse_packed-inl.h"
 #include "src/kernels/weighted/tile_rows-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
 
@@ -44,16 +45,16 @@ namespace HWY_NAMESPACE {
 inline constexpr int kSparseRows = std::min(kTileRows, 11);
 
 std::int64_t list_places(const SparsePanel& panel, Interval<std::int64_t> values, std::int64_t before, std::int64_t place,
-                         std::uint32_t* places) noexcept {
+                         std::int64_t skip, std::uint32_t* places) noexcept {
 #if HWY_TARGET == HWY_SCALAR
-  return panel.for_each(values, before, [&](std::int64_t i) { *places++ = static_cast<std::uint32_t>(place + i); });
+  return panel.for_each(values, before, [&](std::int64_t i) { *places++ = static_cast<std::uint32_t>(place + i + i / 16 * skip); });
 #else
   return panel.for_each_word(values, before, [&](std::int64_t first, std::uint64_t bits) HWY_ATTR {
-    const auto at = static_cast<std::uint32_t>(place + first);
+    const auto at = static_cast<std::uint32_t>(place + first + first / 16 * skip), skipped = static_cast<std::uint32_t>(skip);
 #if HWY_TARGET == HWY_AVX3
     const hn::CappedTag<std::uint32_t, 16> d;
     auto sixteen = hn::Iota(d, at);
-    for (int i = 0; i < 4; ++i, bits >>= 16, sixteen = hn::Add(sixteen, hn::Set(d, 16))) {
+    for (int i = 0; i < 4; ++i, bits >>= 16, sixteen = hn::Add(sixteen, hn::Set(d, 16 + skipped))) {
       std::uint8_t these[8];  // Highway may read so many
       std::memcpy(these, &bits, sizeof these);
       hn::StoreU(hn::Compress(sixteen, hn::LoadMaskBits(d, these)), d, places);
@@ -66,7 +67,10 @@ std::int64_t list_places(const SparsePanel& panel, Interval<std::int64_t> values
       // Eight at a time, needed or not: a branch for each would be mispredicted once a word.
       for (; places < end; places += 8) {
         HWY_UNROLL(8)
-        for (int i = 0; i < 8; ++i, bits &= bits - 1) places[i] = at + static_cast<std::uint32_t>(std::countr_zero(bits));
+        for (int i = 0; i < 8; ++i, bits &= bits - 1) {
+          const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
+          places[i] = at + bit + bit / 16 * skipped;
+        }
       }
       places = end;
       return;
@@ -75,7 +79,7 @@ std::int64_t list_places(const SparsePanel& panel, Interval<std::int64_t> values
     const hn::FixedTag<std::uint8_t, 4> bytes;
     for (std::uint32_t i = 0; i < 64; i += 8, bits >>= 8) {
       const std::uint8_t* const set = kBitsSet[bits & 0xff].data();
-      const auto base = hn::Set(d, at + i);
+      const auto base = hn::Set(d, at + i + i / 16 * skipped);
       hn::StoreU(hn::Add(base, hn::PromoteTo(d, hn::LoadU(bytes, set))), d, places);
       hn::StoreU(hn::Add(base, hn::PromoteTo(d, hn::LoadU(bytes, set + 4))), d, places + 4);
       places += std::popcount(bits & 0xff);
@@ -205,7 +209,7 @@ void run_sparse(const TileRows& rows, const TileJob& job, const BlockList* lists
 /// By SparseForm.
 template <class Value>
 constexpr SparseTiles tiles_of() noexcept {
-  return {kSparseRows, list_places, run_sparse<Value>, kTurnColumns, kRunColumns<Value>};
+  return {kSparseRows, list_places, run_sparse<Value>, kTurnColumns, kRunColumns<Value>, kPackPixels, kRunPacked<Value>};
 }
 constexpr std::array<SparseTiles, kSparseForms> kSparseTiles{tiles_of<float>(), tiles_of<Brain>(), tiles_of<hwy::float16_t>()};
 

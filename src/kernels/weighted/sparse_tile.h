@@ -9,6 +9,11 @@
 //
 //     strip:  value 0 of pixels 0, 1, ... | value 1 of pixels 0, 1, ... | ...
 //
+// Packed tiles have weights in the lanes, as tiles of rows, of many pixels. Their inputs are copied first, which takes half as long as
+// turning them, and the end of their sums does not turn them back:
+//
+//     strip:  values 0-15 of pixels 0, 2, ... | of pixels 1, 3, ..., half a line further | values 16-31 of pixels 0, 2, ... | ...
+//
 // Where inputs are finite, a product with zero changes no sum, so that these are the sums of a panel with the zeros in it, but for the sign
 // of a zero that a sum underflowed to (docs/quantisation.md).
 #pragma once
@@ -40,6 +45,13 @@ inline constexpr std::int64_t kPlacesBehind = 16;
 /// Vectors of pixels of a tile of columns, at most.
 inline constexpr int kMostColumnVectors = 3;
 
+/// Pixels of a packed strip, in tiles of so many; those that are missing to a multiple of kPackedStep are filled up.
+inline constexpr int kPackedRows = 28;
+inline constexpr int kPackedTileRows = 14;
+inline constexpr int kPackedStep = 7;
+/// Floats from 16 inputs of a packed pixel to the next 16.
+inline constexpr int kPackedPitch = (kPackedRows + 1) * 16;
+
 /// Inputs of the pixels behind those of a job, to be fetched into L2 while it runs. Empty: none.
 struct NextInputs {
   const std::byte* begin = nullptr;
@@ -49,8 +61,9 @@ struct NextInputs {
 
 struct SparseTiles {
   int rows = 1;  // of a full tile
-  /// Writes the places of the blocks of `values`, of which value i lies at `place` + i; returns how many. `before`: blocks before them.
-  std::int64_t (*list)(const SparsePanel& panel, Interval<std::int64_t> values, std::int64_t before, std::int64_t place,
+  /// Writes the places of the blocks of `values`, of which value i lies at `place` + i + i / 16 * `skip`; returns how many. `before`:
+  /// blocks before them.
+  std::int64_t (*list)(const SparsePanel& panel, Interval<std::int64_t> values, std::int64_t before, std::int64_t place, std::int64_t skip,
                        std::uint32_t* places) noexcept = nullptr;
   /// Uses of the job what concerns sums and epilogue; `lists` are of its panels.
   void (*run)(const TileRows& rows, const TileJob& job, const BlockList* lists) noexcept = nullptr;
@@ -59,6 +72,10 @@ struct SparseTiles {
   /// As `run`, for pixels that were turned. Sums begin and end here; places are numbers of values.
   void (*run_columns)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
                       const NextInputs& next) noexcept = nullptr;
+  /// Copies `values` inputs of `count` pixels, kPackedTileRows a tile; null where there are no packed tiles.
+  void (*pack)(const TileRows* tiles, int count, std::int64_t values, float* strip) noexcept = nullptr;
+  /// As `run`, for so many pixels that were copied: a multiple of kPackedStep. Sums begin and end here.
+  void (*run_packed)(const TileRows* tiles, int count, const TileJob& job, const BlockList* lists, const float* strip) noexcept = nullptr;
 };
 
 /// For an instruction set that the CPU has.

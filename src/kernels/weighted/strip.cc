@@ -82,9 +82,14 @@ std::int64_t best_columns(const Window& w, Direction direction, std::int64_t mos
 
 }  // namespace
 
-StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks, Direction direction) noexcept {
+/// Floats between pixels of a strip whose inputs would all lie at the same place of a cache line.
+constexpr std::int64_t kGapOfLines = 4;
+
+StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks, Direction direction,
+                      std::int64_t gap) noexcept {
   StripPlan plan;
   plan.depth = depth;
+  plan.gap = gap;
   plan.segments = direction != Direction::kTransposed && w.dilation_w == 1 ? w.kernel_h : w.taps();
   const std::int64_t most = std::min(extent.rows.size(), w.out_h);
   const std::int64_t columns = best_columns(w, direction, most, plan);
@@ -115,7 +120,10 @@ StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent,
   Blocks blocks = blocks_of(in_pairs ? 1 : kBlockBytes);
   bool by_pixels = extent.threads > 1 && shares_pixels(conv.weighted, extent);
   if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
-  const StripPlan strip = plan_strips(conv.window, conv.in_channels / conv.groups, extent, by_pixels ? 1 : blocks.count(), direction);
+  const std::int64_t depth = conv.in_channels / conv.groups;
+  // Tiles over sparse panels load an input for each multiply-add, and a core loads one a cycle of those at the same place of a line.
+  const std::int64_t gap = layout.layout == WeightLayout::kSparse && depth % 16 == 0 ? kGapOfLines : 0;
+  const StripPlan strip = plan_strips(conv.window, depth, extent, by_pixels ? 1 : blocks.count(), direction, gap);
   const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
   by_pixels = by_pixels && areas % extent.threads == 0;
   // Weights come back from L3 while tiles work; strips would be copied again by a core that waits for them. Threads that share the blocks
@@ -128,8 +136,8 @@ StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent,
 }
 
 void set_segments(const Window& w, const StripPlan& plan, std::int64_t* offsets) noexcept {
-  const std::int64_t row = (plan.rows_apart ? plan.out_rows : w.dilation_h) * plan.in_columns * plan.depth;
-  const std::int64_t column = (plan.columns_apart ? plan.out_columns : w.dilation_w) * plan.depth;
+  const std::int64_t row = (plan.rows_apart ? plan.out_rows : w.dilation_h) * plan.in_columns * plan.pitch();
+  const std::int64_t column = (plan.columns_apart ? plan.out_columns : w.dilation_w) * plan.pitch();
   const std::int64_t taps_in_segment = w.taps() / plan.segments;
   for (std::int64_t s = 0; s < plan.segments; ++s) {
     const std::int64_t tap = s * taps_in_segment;
@@ -180,26 +188,26 @@ bool Strips::holds(int thread, std::int64_t key) const noexcept {
 
 void fill_strip(const RowView& in, const Window& w, const StripArea& area, std::int64_t first_channel, const StripPlan& plan,
                 float* strip) noexcept {
-  const std::int64_t depth = plan.depth, step = area.column_step;
+  const std::int64_t depth = plan.depth, pitch = plan.pitch(), step = area.column_step;
   const std::int64_t left = std::clamp<std::int64_t>(ceil_div(-area.column, step), 0, area.columns);
   const std::int64_t inside_end = std::clamp<std::int64_t>(ceil_div(in.pixels - area.column, step), left, area.columns);
-  const bool contiguous = step == 1 && in.pixel_pitch == depth * static_cast<std::int64_t>(sizeof(float));
+  const bool contiguous = step == 1 && plan.gap == 0 && in.pixel_pitch == depth * static_cast<std::int64_t>(sizeof(float));
   for (std::int64_t r = 0; r < area.rows; ++r) {
-    float* const to = strip + r * plan.in_columns * depth;
+    float* const to = strip + r * plan.in_columns * pitch;
     const std::int64_t row = area.row + r * area.row_step;
     if (row < 0 || row >= w.in_h || inside_end == left) {
-      std::memset(to, 0, bytes_of(area.columns * depth));
+      std::memset(to, 0, bytes_of(area.columns * pitch));
       continue;
     }
-    std::memset(to, 0, bytes_of(left * depth));
+    std::memset(to, 0, bytes_of(left * pitch));
     const std::byte* from =
         reinterpret_cast<const std::byte*>(in.at<float>(area.image * w.in_h + row, area.column + left * step) + first_channel);
     if (contiguous) {
-      std::memcpy(to + left * depth, from, bytes_of((inside_end - left) * depth));
+      std::memcpy(to + left * pitch, from, bytes_of((inside_end - left) * pitch));
     } else {
-      for (std::int64_t x = left; x < inside_end; ++x, from += step * in.pixel_pitch) std::memcpy(to + x * depth, from, bytes_of(depth));
+      for (std::int64_t x = left; x < inside_end; ++x, from += step * in.pixel_pitch) std::memcpy(to + x * pitch, from, bytes_of(depth));
     }
-    std::memset(to + inside_end * depth, 0, bytes_of((area.columns - inside_end) * depth));
+    std::memset(to + inside_end * pitch, 0, bytes_of((area.columns - inside_end) * pitch));
   }
 }
 

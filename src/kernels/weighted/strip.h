@@ -37,21 +37,23 @@ struct StripPlan {
   std::int64_t in_rows = 1;  // input rows and columns that a full strip holds
   std::int64_t in_columns = 1;
   std::int64_t depth = 0;  // floats of a pixel in the strip
+  std::int64_t gap = 0;    // and those behind it, which nobody reads
   std::int64_t segments = 1;
   bool rows_apart = false;  // tap by tap, no rows between
   bool columns_apart = false;
 
-  std::int64_t strip_floats() const noexcept { return in_rows * in_columns * depth; }
+  std::int64_t pitch() const noexcept { return depth + gap; }
+  std::int64_t strip_floats() const noexcept { return in_rows * in_columns * pitch(); }
 };
 
 /// Which way a window goes: from a strip's inputs to fewer outputs (convolution), or to more (transposed convolution). kColumns: a
 /// convolution for which neighbouring columns are lanes, so that a tap's columns lie behind each other whatever the stride.
 enum class Direction { kForward, kColumns, kTransposed };
 
-/// Cuts a step's rows into strips of `depth` floats a pixel: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
+/// Cuts a step's rows into strips of `depth` floats a pixel, `gap` floats apart: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
 /// enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.
 StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
-                      Direction direction = Direction::kForward) noexcept;
+                      Direction direction = Direction::kForward, std::int64_t gap = 0) noexcept;
 
 /// How a step is cut into units. A function of parameters and extent alone, so that `workspace` and `run` agree.
 struct StripCut {
@@ -161,8 +163,8 @@ void for_each_tile(const StripUnit& unit, TileJob job, int tile_rows, const RunT
   const OutArea& area = unit.area;
   const std::int64_t pixels = area.rows.size() * area.columns.size();
   const std::int64_t count = ceil_div(pixels, tile_rows);
-  const std::int64_t pixel_step = (unit.plan.columns_apart ? 1 : w.stride_w) * unit.plan.depth;
-  const std::int64_t row_step = (unit.plan.rows_apart ? 1 : w.stride_h) * unit.plan.in_columns * unit.plan.depth;
+  const std::int64_t pixel_step = (unit.plan.columns_apart ? 1 : w.stride_w) * unit.plan.pitch();
+  const std::int64_t row_step = (unit.plan.rows_apart ? 1 : w.stride_h) * unit.plan.in_columns * unit.plan.pitch();
   OutputWalk walk(unit.call, area.image * w.out_h + area.rows.begin, area.columns.begin, area.columns,
                   unit.blocks[unit.place.block].channel);
   const NextPanels next(unit.call, unit.blocks, unit.place, count);
