@@ -1,0 +1,266 @@
+// What a step's time depends on: the terms of the sum that is fitted, and the features of the correction (device_profile.h lists both,
+// docs/prediction.md says what they are for).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string_view>
+
+#include "sluice/kernels/kernel_ids.h"
+#include "sluice/model/graph.h"
+#include "sluice/profiler/device_profile.h"
+
+namespace sluice::profiler {
+
+/// What caches that cores share keep from one run to the next is all of a run of so many bytes.
+inline constexpr std::uint64_t kSharedCachesKeep = 12 << 20;
+
+namespace detail {
+
+/// Rows x panels of 16 channels that an inner loop of this instruction set computes at once.
+struct TileExtent {
+  double rows = 6, panels = 1;
+};
+inline TileExtent tile_of(std::string_view isa) noexcept {
+  if (isa == "avx512") return {14, 2};
+  if (isa == "neon") return {5, 1};
+  return isa == "scalar" ? TileExtent{2, 1} : TileExtent{6, 1};
+}
+
+/// A share of what a whole number of parts would hold.
+inline double fullness(double extent, double part) noexcept { return extent / (std::ceil(extent / part) * part); }
+
+/// The share of a run's bytes that a cache of some `most` bytes has lost when the next run comes: none of `least`, all of `most`.
+inline double lost(std::uint64_t run_bytes, double least, double most) noexcept {
+  const double run = std::clamp(static_cast<double>(run_bytes), least, most);
+  return std::log(run / least) / std::log(most / least);
+}
+
+/// Bytes of input and output that a core's own cache does not hold.
+inline double bytes_beyond(const StepWork& work) noexcept {
+  constexpr double kOwnCache = 1 << 20;  // second-level caches have 0.25 to 2 MiB
+  return std::max(0.0, static_cast<double>(work.cost.input_bytes) + static_cast<double>(work.cost.output_bytes) - kOwnCache);
+}
+
+/// Bytes of one tensor that such a cache does not hold beside all else that a step uses.
+inline double bytes_crowded_out(std::uint64_t bytes) noexcept {
+  constexpr double kBeside = 256 << 10;
+  return std::max(0.0, static_cast<double>(bytes) - kBeside);
+}
+
+/// The share of a window's taps that lie in the map, on average over `outputs` places along one axis, of which the first and the last are
+/// centred on its border.
+inline double taps_inside(double outputs, double window, double stride) noexcept {
+  constexpr double kWidest = 64;  // keeps hostile profiles from taking long
+  if (outputs <= 0 || window <= 1 || window > kWidest) return 1;
+  const double before = std::floor((window - 1) / 2), map = outputs * stride;
+  double inside = 0;
+  // Only the first and the last places reach beyond the map.
+  const double most = std::min(outputs, 2 * window);
+  for (double place = 0; place < most; ++place) {
+    const double at = place < most / 2 ? place : outputs - (most - place);
+    const double first = at * stride - before;
+    inside += std::max(0.0, std::min(map, first + window) - std::max(0.0, first));
+  }
+  return (inside + (outputs - most) * window) / (outputs * window);
+}
+
+inline bool is_depthwise(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kConvDepthwise || (kernel >= kConvDepthwiseEightBits && kernel <= kConvDepthwiseFourBitsHalfScales);
+}
+inline bool is_direct(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kConvDirect || kernel == kConvDirectBf16 || kernel == kConvDirectF16 || kernel == kConvDirectEightBits ||
+         kernel == kConvDirectFourBits || kernel == kConvDirectFourBitsHalfScales;
+}
+inline bool is_recurrent(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kRecurrent || (kernel >= kRecurrentEightBits && kernel <= kRecurrentFourBitsHalfScales);
+}
+
+inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
+// And the caches that cores share: some keep nothing of a run of 64 MiB, those of large processors nothing of one of 384.
+inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;
+inline constexpr double kFarthestLost = static_cast<double>(kMostRunBytes);
+
+/// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, by rows that are
+/// next to each other or not, and in others; taps of a panel that is not whole; outputs of both; what each row begins and ends with; weights
+/// that caches have lost; and the taps of vectors that lie across two cache lines. Tiles leave out the taps beyond the map, which are a third to two thirds of a large window's on a small one. Terms
+/// that say the same again are left out: few samples cannot tell them apart.
+inline Terms depthwise_terms(const StepWork& work) noexcept {
+  const StepShape& shape = work.shape;
+  const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
+  const double whole = std::floor(shape.channels / static_cast<double>(model::kPanelLanes));
+  const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
+  const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
+  // Of a band only the columns tell how large the map is. One row is a band, too, unless its window cannot be square.
+  const double side = std::sqrt(taps);
+  const bool flat = shape.rows == 1 && shape.columns > 1 && side != std::floor(side);
+  const double along = taps_inside(shape.columns, flat ? taps : side, shape.stride), inside = flat ? along : along * along;
+  const auto weights = static_cast<double>(work.cost.weight_bytes);
+  Terms terms{};
+  terms[0] = 1;
+  terms[1] = slides && shape.stride == 1 ? pixels * whole * taps * inside : 0;
+  terms[2] = static_cast<double>(work.cost.input_bytes);
+  terms[3] = static_cast<double>(work.cost.output_bytes);
+  terms[4] = slides ? 0 : pixels * whole * taps;
+  terms[5] = pixels * part * taps * inside;
+  terms[6] = pixels * whole;
+  terms[7] = pixels * part;
+  terms[8] = shape.rows * whole * std::sqrt(taps);
+  terms[9] = weights * lost(work.run_bytes, kNearKeeps, kNearLost);
+  terms[10] = weights * lost(work.run_bytes, kFarKeeps, kFarLost);
+  terms[11] = shape.epilogue == 2 ? outputs : 0;
+  terms[12] = shape.epilogue == 3 ? outputs : 0;
+  terms[13] = slides && shape.stride > 1 ? pixels * whole * taps * inside : 0;
+  // Vectors of a pixel whose channels are no whole number of lines lie across two lines each, but for some of them.
+  const auto apart = static_cast<double>(std::gcd(shape.channels, static_cast<std::uint32_t>(model::kPanelLanes)));
+  const double across = pixels * whole * taps * inside * (1 - apart / static_cast<double>(model::kPanelLanes));
+  const bool shares = slides && shape.stride == 1;  // neighbours read most of their inputs together
+  terms[14] = shares ? across : 0;
+  terms[16] = shares ? 0 : across;
+  terms[15] = weights * lost(work.run_bytes, kFarLost, kFarthestLost);
+  terms[kTerms - 1] = bytes_beyond(work);
+  return terms;
+}
+
+/// What a direct convolution does that its shape alone does not say: all its tiles, the last one of each strip of outputs half filled (strips
+/// as src/kernels/weighted/strip.h cuts them); the bytes of input that strips copy; and the weights that come from beyond a core's own cache
+/// again for each further tile, where two panels are a large part of it.
+struct DirectWork {
+  double tiles = 0, copied = 0, read_again = 0;
+};
+inline DirectWork direct_work(const StepWork& work, TileExtent tile) noexcept {
+  constexpr double kStrip = 192 << 10, kWholeStrip = 512 << 10, kInPlace = 1 << 20, kWholeWindows = 64;
+  constexpr double kFewPixels = 48, kPairFits = 512 << 10, kPairIsLost = 2 << 20;
+  const StepShape& shape = work.shape;
+  const double rows = shape.rows, columns = shape.columns, stride = shape.stride;
+  const double side = std::sqrt(static_cast<double>(shape.taps));
+  const bool flat = side != std::floor(side) || (rows == 1 && columns > 2 * side);
+  const double high = flat ? 1 : side, wide = flat ? shape.taps : side;
+  const auto input = [&](double out_rows, double out_columns) {
+    return ((out_rows - 1) * stride + high) * ((out_columns - 1) * stride + wide) * shape.depth * sizeof(float);
+  };
+  const auto whole_windows = [&](double outputs, double window) {
+    return std::max(0.0, outputs - 2 * std::floor((std::floor((window - 1) / 2) + stride - 1) / stride));
+  };
+  const double whole = whole_windows(rows, high) * whole_windows(columns, wide);
+  DirectWork made;
+  if (whole >= kWholeWindows && 2 * whole >= rows * columns && static_cast<double>(work.cost.input_bytes) <= kInPlace) {
+    made.tiles = std::ceil(rows * columns / tile.rows);
+  } else {
+    double strip_rows = rows, strip_columns = columns;
+    if (input(rows, columns) > kStrip) {
+      const double row_bytes = input(1, columns) / high;  // of one row of input
+      strip_rows = std::clamp(std::floor((kStrip / row_bytes - high) / stride) + 1, 1.0, rows);
+      if (input(1, columns) > kStrip) {
+        const double most = std::max(14.0, (kStrip / (input(1, 1) / wide) - wide) / stride + 1);
+        strip_columns = std::ceil(columns / std::ceil(columns / std::min(columns, most)));
+      }
+      if (strip_rows * strip_columns <= kFewPixels && input(rows, columns) <= kWholeStrip) strip_rows = rows, strip_columns = columns;
+    }
+    const double strips = std::ceil(rows / strip_rows) * std::ceil(columns / strip_columns);
+    strip_rows = std::ceil(rows / std::ceil(rows / strip_rows));
+    made.tiles = strips * std::ceil(strip_rows * strip_columns / tile.rows);
+    made.copied = strips * input(strip_rows, strip_columns);
+  }
+  const double pair = 2.0 * shape.depth * shape.taps * model::kPanelLanes * sizeof(float);
+  const double lost_of_pair = std::clamp((pair - kPairFits) / (kPairIsLost - kPairFits), 0.0, 1.0);
+  made.read_again = static_cast<double>(work.cost.weight_bytes) * (made.tiles - 1) * lost_of_pair;
+  return made;
+}
+
+/// Of recurrent layers: one of each turn but the first, whose state is zero and multiplies nothing unless it is given; their flops; the
+/// functions of all turns; what a turn reads of weights that a core's own cache does not hold; and what the first turn that multiplies reads,
+/// as it is lost.
+inline Terms recurrent_terms(const StepWork& work) noexcept {
+  const double turns = std::max(1.0, static_cast<double>(work.shape.rows) / work.shape.taps),
+               again = work.shape.stride > 1 ? turns : turns - 1;
+  const double weights = static_cast<double>(work.cost.weight_bytes) / turns;  // each turn reads all
+  Terms terms{};
+  terms[0] = 1;
+  terms[1] = static_cast<double>(work.cost.flops) * again / turns;
+  terms[3] = static_cast<double>(work.cost.output_bytes);
+  terms[4] = again * bytes_crowded_out(static_cast<std::uint64_t>(weights));
+  terms[8] = again;
+  terms[9] = again > 0 ? weights * lost(work.run_bytes, kNearKeeps, kNearLost) : 0;
+  terms[10] = again > 0 ? weights * lost(work.run_bytes, kFarKeeps, kFarLost) : 0;
+  terms[15] = again > 0 ? weights * lost(work.run_bytes, kFarLost, kFarthestLost) : 0;
+  return terms;
+}
+
+/// Kernels that work value by value, whose weights are a few numbers for each channel or a table: their time is that of what passes.
+constexpr bool by_value(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kAffine || kernel == kLayerNorm || kernel == kIntegerTable || kernel == kIntegerSoftmax;
+}
+
+inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
+
+inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  if (is_depthwise(kernel)) return depthwise_terms(work);
+  if (is_recurrent(kernel)) return recurrent_terms(work);
+  const auto input = static_cast<double>(work.cost.input_bytes);
+  const auto output = static_cast<double>(work.cost.output_bytes);
+  const auto weights = static_cast<double>(work.cost.weight_bytes);
+  const double may_be_lost = weights > 0 && !by_value(kernel) ? weights : input + output;
+  const auto flops = static_cast<double>(work.cost.flops);
+  const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
+  const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
+  const DirectWork direct = is_direct(kernel) ? direct_work(work, tile) : DirectWork{std::ceil(pixels / tile.rows)};
+  const double full = pixels / (direct.tiles * tile.rows) * fullness(work.shape.channels, lanes);
+  // Kernels that work value by value have no tiles.
+  const bool tiled =
+      (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
+  const double tiles = direct.tiles * std::ceil(work.shape.channels / lanes);
+  return {1.0,
+          flops,
+          input,
+          output,
+          weights,
+          tiled ? flops * (1 / full - 1) : 0,
+          tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
+          tiled ? tiles : 0,
+          static_cast<double>(work.shape.rows),
+          may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
+          may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
+          work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
+          work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
+          bytes_crowded_out(work.cost.output_bytes),
+          bytes_crowded_out(work.cost.input_bytes),
+          may_be_lost * lost(work.run_bytes, kFarLost, kFarthestLost),
+          direct.read_again,
+          direct.copied,
+          bytes_beyond(work)};
+}
+
+inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
+  const auto log_of = [](auto amount) { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); };
+  const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
+  constexpr double kFullness = 3;  // a tile two thirds full is as far from a full one as e times the work is from the work
+  return {log_of(work.cost.flops),
+          log_of(work.cost.input_bytes),
+          log_of(work.cost.output_bytes),
+          log_of(work.cost.weight_bytes),
+          log_of(work.shape.rows),
+          log_of(work.shape.columns),
+          log_of(work.shape.channels),
+          log_of(work.shape.depth),
+          log_of(work.shape.taps),
+          log_of(work.shape.stride),
+          static_cast<float>(kFullness * fullness(pixels, tile.rows)),
+          static_cast<float>(kFullness * fullness(work.shape.channels, tile.panels * static_cast<double>(model::kPanelLanes))),
+          log_of(std::clamp(work.run_bytes, kLeastRunBytes, kMostRunBytes))};
+}
+
+inline Features place_of(const StepWork& work, const Features& scales, TileExtent tile) noexcept {
+  Features place = features_of(work, tile);
+  for (std::size_t i = 0; i < kFeatures; ++i) place[i] *= scales[i];
+  return place;
+}
+
+}  // namespace detail
+}  // namespace sluice::profiler
