@@ -78,20 +78,23 @@ Constant make_absent(DType dtype, const Shape& shape) {
   return c;
 }
 
-Constant make_drawn(const Shape& shape) {
+Constant make_drawn(const Shape& shape, std::uint32_t seed) {
   int wide = 0;
   for (const std::int64_t extent : shape.dims()) wide += extent > 1 ? 1 : 0;
   if (wide < 2) return make_absent(DType::kF32, shape);
+  // Of recurrent layers the first axis is that of directions, and two follow whose order is not known either.
+  const bool two_axes = shape.rank() == 2 || (shape.rank() == 3 && shape[0] <= 2);
   const auto elements = static_cast<double>(shape.element_count());
-  const double sums = shape.rank() == 2 ? std::sqrt(elements) : elements / static_cast<double>(shape[0]);
+  const auto first = static_cast<double>(shape[0]);
+  const double sums = two_axes ? std::sqrt(shape.rank() == 2 ? elements : elements / first) : elements / first;
   const auto most = static_cast<float>(std::sqrt(6 / sums));  // a variance of 2 / sums, of which a Relu leaves half
-  std::vector<float> values(static_cast<std::size_t>(shape.element_count()));
-  std::uint32_t state = static_cast<std::uint32_t>(values.size());
-  for (float& value : values) {
+  const auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(shape.element_count()));
+  std::uint32_t state = seed * 2654435769u + 1;
+  for (float& value : *values) {
     state = state * 1664525u + 1013904223u;
     value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f * most;
   }
-  return make_constant(shape, values);
+  return make_view(DType::kF32, shape, reinterpret_cast<const std::byte*>(values->data()), values);
 }
 
 Constant permuted(const Constant& c, const Perm& perm) {

@@ -58,10 +58,10 @@ Constant make_constant(const Shape& shape, std::span<const std::int64_t> values,
 Constant make_fill(const Shape& shape, float value);
 /// A constant of which the file has the shape alone, for models without weights. No two of them share their bytes: they are no one weight.
 Constant make_absent(DType dtype, const Shape& shape);
-/// Values of both signs for an f32 of which the file has the shape alone, so large that what passes through layers stays of its size, as in a
-/// trained net (of ones it overflows, or softmax weights and gates are subnormal numbers, and kernels take twice as long). A tensor of two
-/// axes may be of either order: its sums count as long as the mean of both. Tensors of one axis are absent: ones.
-Constant make_drawn(const Shape& shape);
+/// Values of both signs for an f32 of which the file has the shape alone, other ones for each seed, so large that what passes through layers
+/// stays of its size, as in a trained net (of ones it overflows, or softmax weights and gates are subnormal numbers, and kernels take twice
+/// as long). A matrix may be of either order: its sums count as long as the mean of both. Fewer than two extents above 1 give ones.
+Constant make_drawn(const Shape& shape, std::uint32_t seed);
 /// Dense over bytes that are somewhere else.
 Constant make_view(DType dtype, const Shape& shape, const std::byte* data, std::shared_ptr<const void> owner);
 

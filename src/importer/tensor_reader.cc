@@ -18,6 +18,7 @@ using protozero::tag_and_type;
 
 // Typed integers are decoded into memory, and convert promises to stay below 128 MiB of it.
 constexpr std::uint64_t kMaxDecodedBytes = 64u << 20;
+constexpr std::uint64_t kMostDrawnBytes = std::uint64_t{8} << 30;  // they lie in memory
 constexpr std::size_t kMaxLooseValues = 2u << 20;  // of one tensor, 8 bytes each while it is read
 
 std::string_view view(protozero::data_view data) noexcept { return {data.data(), data.size()}; }
@@ -269,8 +270,13 @@ void TensorReader::locate_bytes(const Wire& wire, DType dtype, const Shape& shap
   decode(wire, dtype, shape, tensor);
 }
 
-Constant TensorReader::without_data(DType dtype, const Shape& shape) const {
-  return absent_ == AbsentData::kMadeUp && dtype == DType::kF32 ? make_drawn(shape) : make_absent(dtype, shape);
+Constant TensorReader::without_data(DType dtype, const Shape& shape) {
+  if (absent_ != AbsentData::kMadeUp || dtype != DType::kF32) return make_absent(dtype, shape);
+  const auto bytes = static_cast<std::uint64_t>(shape.element_count()) * sizeof(float);
+  if (bytes > kMostDrawnBytes - drawn_bytes_)
+    refuse_unsupported("more than " + std::to_string(kMostDrawnBytes >> 30) + " GiB of weights would have to be made up");
+  drawn_bytes_ += bytes;
+  return make_drawn(shape, drawn_++);
 }
 
 void TensorReader::locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor) {

@@ -35,7 +35,7 @@ class TensorReader {
   void locate(const Wire& wire, Constant& tensor);
   void locate_bytes(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
   void locate_external(const Wire& wire, DType dtype, const Shape& shape, std::uint64_t size_bytes, Constant& tensor);
-  Constant without_data(DType dtype, const Shape& shape) const;
+  Constant without_data(DType dtype, const Shape& shape);
   void decode(const Wire& wire, DType dtype, const Shape& shape, Constant& tensor);
   void take_allowance(std::uint64_t bytes);
 
@@ -44,6 +44,8 @@ class TensorReader {
   AbsentData absent_;
   std::map<std::string, std::shared_ptr<const MappedFile>> external_;
   std::uint64_t decoded_bytes_ = 0;
+  std::uint64_t drawn_bytes_ = 0;  // of the tensors that were made up
+  std::uint32_t drawn_ = 0;        // so many
 };
 
 }  // namespace sluice::importer

@@ -1,5 +1,7 @@
 #include "src/profiler/interruption_meter.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -12,11 +14,18 @@ namespace {
 constexpr std::size_t kTurns = 1000;
 constexpr double kTurnSeconds = kLeastInterrupted;
 
+double cpu_seconds() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 }  // namespace
 
 InterruptionMeter::InterruptionMeter() {
   constexpr int kTries = 50;
-  for (double least = 0; least < kTurnSeconds && steps_ < (1u << 24);) {
+  double least = 0;
+  while (least < kTurnSeconds && steps_ < (1u << 24)) {
     steps_ *= 2;
     least = 1;
     for (int i = 0; i < kTries; ++i) {
@@ -25,6 +34,7 @@ InterruptionMeter::InterruptionMeter() {
       least = std::min(least, seconds_since(start));
     }
   }
+  steps_ = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(steps_) * kTurnSeconds / least));
 }
 
 /// Each step waits for the one before.
@@ -37,12 +47,17 @@ void InterruptionMeter::turn() noexcept {
 void InterruptionMeter::watch() {
   std::vector<double> seconds;
   seconds.reserve(kTurns);
+  const double cpu_before = cpu_seconds();
   for (Clock::time_point before = Clock::now(); seconds.size() < kTurns;) {
     turn();
     const Clock::time_point after = Clock::now();
     seconds.push_back(std::chrono::duration<double>(after - before).count());
     before = after;
   }
+  // What other programs took is no part of samples, which are of the processor's time, and changes from one minute to the next.
+  constexpr double kOwn = 0.97;
+  const double wall = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  if (cpu_seconds() - cpu_before < kOwn * wall) return;
   std::size_t in_a_row = 1;
   for (std::vector<double>& means : means_) {
     for (std::size_t first = 0; first + in_a_row <= kTurns; first += in_a_row) {
@@ -55,14 +70,14 @@ void InterruptionMeter::watch() {
 
 Interruptions InterruptionMeter::met() const {
   constexpr std::size_t kLeastTimes = 20;
-  constexpr double kMost = 0.15;  // more is somebody else's load while the profile is measured
+  constexpr double kMost = 0.15;  // more is no usual state of a machine
   Interruptions made;
   if (means_.back().size() < kLeastTimes) return made;
   std::array<double, kLengths> medians{};
   for (std::size_t i = 0; i < kLengths; ++i) medians[i] = middle_of(means_[i]);
   const double all = medians.back() / medians.front() - 1;
-  if (all <= 0) return made;
-  made.share = std::min(all, kMost);
+  if (!(all > 0) || all > kMost) return made;
+  made.share = all;
   made.met[0] = std::clamp((medians[1] / medians[0] - 1) / all, 0.0, 1.0);
   made.met[1] = std::clamp((medians[2] / medians[0] - 1) / all, made.met[0], 1.0);
   return made;

@@ -109,6 +109,9 @@ UsedKernel kernel_of(const Json& json) {
           integer<std::uint16_t>(json.at("variant"))};
 }
 
+constexpr double kLeastTime = 1e-12, kMostTime = 1e6;  // seconds of a step
+constexpr std::size_t kMostFitted = 400;                // samples of one kernel: a fit takes their number cubed
+
 KernelRates rates_of(const Json& json) {
   KernelRates rates{kernel_of(json), json.at("seconds_per").get<Terms>(), json.at("scales").get<Features>(), positive(json.at("error"))};
   for (const double value : rates.seconds_per)
@@ -128,6 +131,7 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
       json.at(11).get<double>()};
   sample.work.run_bytes = bytes(12);
   sample.work.shape.epilogue = extent(13);
+  if (!(sample.seconds >= kLeastTime && sample.seconds <= kMostTime)) throw Mistake{"is no device profile: a step's time is no time"};
   if (!std::isfinite(sample.weight)) throw Mistake{"is no device profile: a sample's weight is no number"};
   return sample;
 }
@@ -142,7 +146,12 @@ void add_kernels(const Json& json, bool fitted, DeviceProfile& profile) {
     else
       fitted = false;
   }
-  if (!fitted) return fit(profile);
+  if (!fitted) {
+    for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
+      if (samples.size() > kMostFitted) throw Mistake{"is no device profile: more samples of one kernel than can be fitted anew"};
+    });
+    return fit(profile);
+  }
   sluice::sort(profile.kernels.begin(), profile.kernels.end(),
                [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
   const detail::TileExtent tile = detail::tile_of(profile.isa);
@@ -161,6 +170,7 @@ void check_read(const ReadRate& read) {
 
 /// Interruptions::met.
 std::array<double, 2> shares_met(const Json& json) {
+  if (!json.is_array() || json.size() != 2) throw Mistake{"is no device profile: what runs meet of interruptions is not two numbers"};
   const auto met = json.get<std::array<double, 2>>();
   if (!(met[0] >= 0 && met[1] >= met[0] && met[1] <= 1))
     throw Mistake{"is no device profile: what runs meet of interruptions does not grow from 0 to 1"};

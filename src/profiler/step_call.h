@@ -7,9 +7,6 @@
 
 namespace sluice::profiler {
 
-/// Larger than most caches: what was not read for so long comes from memory. Rounds of larger runs take a larger ring, if there is memory.
-inline constexpr std::uint64_t kRingBytes = 96 << 20;
-
 inline std::uint64_t room_for(Bytes bytes) { return align_up(bytes.count() + kernels::kReadTail.count(), 64); }
 
 /// Values in [-1, 1): no kernel meets a slow denormal.

@@ -124,7 +124,7 @@ double StepTimer::time_sharing() noexcept {
 Result<StepTimer> StepTimer::create(int threads, Bytes memory) {
   StepTimer timer;
   SLUICE_ASSIGN_OR_RETURN(timer.pool_, make_thread_pool(threads));
-  const Bytes ring(std::clamp(memory.count() / 4, kRingBytes, kMostRunBytes));
+  const Bytes ring(std::clamp(memory.count() / 4, kLeastRing, kMostRunBytes));
   SLUICE_ASSIGN_OR_RETURN(timer.ring_, Arena::reserve(ring));
   SLUICE_RETURN_IF_ERROR(timer.ring_.commit(ring));
   fill_with_values(timer.ring_.data(), ring.count());
@@ -147,7 +147,7 @@ kernels::StepExtent StepTimer::extent_of(const Request& request) const {
       static_cast<double>(weight.panel_bytes.count()) +
       (request.use == KernelUse::kRun ? 0.0
                                       : static_cast<double>(kernels::derived_panel_bytes(request.kernel, request.graph, node).count()));
-  const double fits = static_cast<double>(kRingBytes) / 2 / (panel_bytes * static_cast<double>(weight.panels));
+  const double fits = static_cast<double>(kLeastRing) / 2 / (panel_bytes * static_cast<double>(weight.panels));
   const double taken = std::min(request.share, fits);
   if (taken >= 1) return extent;
   const std::int64_t panels = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(weight.panels) * taken));
@@ -218,7 +218,7 @@ double StepTimer::run_once(Call& call, RingPlace& weights, Clocks clocks, std::s
 
 Result<std::optional<TimedStep>> StepTimer::time(const Request& request) {
   Call call{request, extent_of(request), {}, {}, {}, {}};
-  if (call.ring_bytes() > kRingBytes) return std::optional<TimedStep>();
+  if (call.ring_bytes() > kLeastRing) return std::optional<TimedStep>();
   SLUICE_RETURN_IF_ERROR(place(call, arena_));
   RingPlace weights;
   double spent = run_once(call, weights);  // touches pages, wakes threads

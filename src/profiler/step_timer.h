@@ -36,6 +36,7 @@ class StepTimer {
  public:
   /// A quarter of `memory` is for the ring of weights, if that is more than 96 MiB and until it is 384. Errors: kOutOfMemory.
   static Result<StepTimer> create(int threads, Bytes memory = Bytes());
+  static constexpr std::uint64_t kLeastRing = 96 << 20;
   /// Bytes that a round's run can touch.
   std::uint64_t most_run_bytes() const noexcept;
   StepTimer(StepTimer&&) noexcept;
@@ -87,7 +88,7 @@ class StepTimer {
   /// The offset of the next weights: they go round and round in the first `end` bytes of the ring.
   struct RingPlace {
     std::uint64_t at = 0;
-    std::uint64_t end = 96 << 20;
+    std::uint64_t end = kLeastRing;
   };
   /// Asking for the processor's time takes a part of a microsecond, and some of the caches.
   enum class Clocks { kBoth, kWall };

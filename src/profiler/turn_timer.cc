@@ -37,7 +37,7 @@ class StepTimer::TurnRun {
     std::uint64_t most_weights = 0;
     for (const Request& request : turn.steps) {
       Call call{request, timer_.extent_of(request), {}, {}, {}, {}};
-      fits_.push_back(call.ring_bytes() <= kRingBytes);
+      fits_.push_back(call.ring_bytes() <= timer_.most_run_bytes());
       if (!fits_.back()) continue;
       const Call::Rooms rooms = call.rooms();
       most.inputs = std::max({most.inputs, rooms.inputs, rooms.outputs});
@@ -58,7 +58,7 @@ class StepTimer::TurnRun {
     }
     for (std::size_t i = 0; i < states_.size(); ++i) states_[i] = static_cast<std::uint32_t>(i * 0x9e3779b9u + 1);
     arena_bytes_ = touched_arena() + most.workspace + most.derived;
-    weights_.end = std::clamp(turn.run_bytes - std::min(arena_bytes_, turn.run_bytes), most_weights, kRingBytes);
+    weights_.end = std::clamp(turn.run_bytes - std::min(arena_bytes_, turn.run_bytes), most_weights, timer_.most_run_bytes());
     between_bytes_ = std::min<std::uint64_t>((arena_bytes_ + weights_.end) / kStepsOfNet, kMostBetween);
     return {};
   }

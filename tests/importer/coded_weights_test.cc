@@ -1,4 +1,6 @@
 // Coded weights are the same weights: whatever reads them, at whatever budget, gives the bits of a file that is not coded.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -88,6 +90,31 @@ void check_coded(const OnnxBuilder& net, std::int64_t inputs) {
 TEST_CASE("coded weights of convolutions and dense layers give the same bits at every budget") { check_coded(image_net(), 32 * 144); }
 
 TEST_CASE("coded weights of recurrent layers and tables give the same bits at every budget") { check_coded(language_net(), 5 * 128); }
+
+TEST_CASE("stretches that did not shrink are found behind those of their weight that did") {
+  OnnxBuilder net(14);
+  net.input("x", {45, 365});
+  constexpr std::int64_t kShrinks = 240 * 365, kAll = 400 * 365;
+  Floats values = bell(kAll);
+  std::uint32_t state = 7;
+  for (std::int64_t i = kShrinks; i < kAll; ++i) {  // of any exponent: nothing can be saved
+    state = state * 1664525u + 1013904223u;
+    values[static_cast<std::size_t>(i)] = std::ldexp(static_cast<float>(state & 0xffff) / 65536.0f + 1.0f, -static_cast<int>(state >> 25));
+  }
+  net.initializer(tensor("w", {400, 365}, values));
+  net.node("Gemm", {"x", "w"}, {"y"}, {attribute("transB", std::int64_t{1})});
+  net.output("y");
+  const TemporaryFolder folder;
+  const auto raw = converted(folder, net, "raw"), coded = converted(folder, net, "coded", {.code = importer::Coding::kSmall});
+  const auto shrank = [](const model::Stretch& stretch) { return stretch.stored_size < stretch.raw_size; };
+  const std::vector<model::Stretch>& stretches = coded->graph().stretches;
+  REQUIRE(std::any_of(stretches.begin(), stretches.end(), shrank));
+  REQUIRE_FALSE(std::all_of(stretches.begin(), stretches.end(), shrank));
+  const Values x{bell(45 * 365)};
+  const Values want = outputs(raw, x, {});
+  CHECK(outputs(coded, x, {}) == want);
+  CHECK(check_budgets(coded, x, Bytes(stored_bytes(raw->graph())), true) == want);
+}
 
 TEST_CASE("weights that are small and always resident are coded too where they shrink by more than their table") {
   OnnxBuilder b(14);

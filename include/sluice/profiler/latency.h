@@ -40,7 +40,7 @@ namespace detail {
 /// logarithm.
 inline double interruptions_met(const Interruptions& all, double seconds) noexcept {
   const std::array<double, 4> met{0, all.met[0], all.met[1], 1};
-  const double place = std::clamp(std::log10(std::max(seconds, kLeastInterrupted) / kLeastInterrupted), 0.0, 3.0);
+  const double place = seconds > kLeastInterrupted ? std::min(std::log10(seconds / kLeastInterrupted), 3.0) : 0.0;  // of NaN 0
   const auto below = std::min<std::size_t>(static_cast<std::size_t>(place), 2);
   return met[below] + (place - static_cast<double>(below)) * (met[below + 1] - met[below]);
 }

@@ -128,12 +128,13 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
 }
 
 /// What a direct convolution does that its shape alone does not say: all its tiles, the last one of each strip of outputs half filled (strips
-/// as src/kernels/weighted/strip.h cuts them); the bytes of input that strips copy; and the weights that come from beyond a core's own cache
+/// nearly as src/kernels/weighted/strip.h cuts them); the bytes of input that strips copy; and the weights that come from beyond a core's own cache
 /// again for each further tile, where two panels are a large part of it.
 struct DirectWork {
   double tiles = 0, copied = 0, read_again = 0;
 };
-inline DirectWork direct_work(const StepWork& work, TileExtent tile) noexcept {
+inline DirectWork direct_work(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  constexpr std::uint32_t kMostTapsInPlace = 64;  // f32 alone is read in place
   constexpr double kStrip = 192 << 10, kWholeStrip = 512 << 10, kInPlace = 1 << 20, kWholeWindows = 64;
   constexpr double kFewPixels = 48, kPairFits = 512 << 10, kPairIsLost = 2 << 20;
   const StepShape& shape = work.shape;
@@ -149,7 +150,8 @@ inline DirectWork direct_work(const StepWork& work, TileExtent tile) noexcept {
   };
   const double whole = whole_windows(rows, high) * whole_windows(columns, wide);
   DirectWork made;
-  if (whole >= kWholeWindows && 2 * whole >= rows * columns && static_cast<double>(work.cost.input_bytes) <= kInPlace) {
+  const bool may_stay = kernel == kernels::kernel_id::kConvDirect && shape.taps <= kMostTapsInPlace;
+  if (may_stay && whole >= kWholeWindows && 2 * whole >= rows * columns && static_cast<double>(work.cost.input_bytes) <= kInPlace) {
     made.tiles = std::ceil(rows * columns / tile.rows);
   } else {
     double strip_rows = rows, strip_columns = columns;
@@ -210,7 +212,7 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
-  const DirectWork direct = is_direct(kernel) ? direct_work(work, tile) : DirectWork{std::ceil(pixels / tile.rows)};
+  const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{std::ceil(pixels / tile.rows)};
   const double full = pixels / (direct.tiles * tile.rows) * fullness(work.shape.channels, lanes);
   // Kernels that work value by value have no tiles.
   const bool tiled =

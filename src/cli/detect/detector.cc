@@ -129,7 +129,7 @@ class Detector {
       double all = 0;
     };
     std::array<Tried, 2> tried;
-    for (std::size_t done = 0; done < kBlocksForSeparators; ++done)
+    for (std::size_t done = 0; done < kBlocksForSeparators && (done == 0 || in_time()); ++done)
       for (std::size_t i = 0; i < tried.size(); ++i)
         tried[i].least_ms = std::min(tried[i].least_ms, measure_words(static_cast<Separator>(i), words_, tried[i].costs));
     for (Tried& one : tried)

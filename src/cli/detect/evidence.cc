@@ -42,7 +42,7 @@ Verdict verdict_of(const Estimate& saving, const Estimate& cost) {
   const double above = distance(kFusedAbove), below = -distance(kApartBelow);
   Verdict verdict{.fused = {}, .p_value = 0.5 * std::erfc(std::max(above, below) / std::sqrt(2.0))};
   if (!(cost.middle > kAboveNoise * cost.error)) return verdict;
-  if (above > kSure)
+  if (above > kSure && above >= below)
     verdict.fused = true;
   else if (below > kSure && saving.middle > kSeparatorTakesPart * cost.middle)
     verdict.fused = false;

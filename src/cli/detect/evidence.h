@@ -11,7 +11,7 @@
 //     nothing  neither; or the operator takes no longer than the noise; or the pattern is slower together by half of the operator or more,
 //              which says that the separator takes part
 //
-// Where the effect is far from both bars, few measurements decide.
+// Where both hold, the bar that is farther away decides. Where the effect is far from both bars, few measurements decide.
 #pragma once
 
 #include <optional>

@@ -33,9 +33,11 @@ std::int64_t column_vectors(const WeightedParameters& weighted, std::int64_t pix
 
 /// Is a packed strip of a step of so many pixels and panels small enough for the first cache, and used often enough?
 bool may_pack(const WeightedParameters& weighted, std::int64_t pixels, std::int64_t panels) noexcept {
-  constexpr std::int64_t kMostBytes = 40 * 1024, kLeastPanels = 8;
+  constexpr std::int64_t kMostBytes = 28 * 1024, kLeastPanels = 8;
   const std::int64_t bytes = kPackedRows * weighted.panels.values * static_cast<std::int64_t>(sizeof(float));
-  return pixels >= kPackedTileRows && panels >= kLeastPanels && bytes <= kMostBytes;
+  // The last pixels are filled up to a whole part of a tile, whose other rows are computed for nothing: a twentieth at most.
+  const bool fills = 20 * (ceil_div(pixels, std::int64_t{kPackedStep}) * kPackedStep - pixels) <= pixels;
+  return pixels >= kPackedTileRows && panels >= kLeastPanels && bytes <= kMostBytes && fills;
 }
 
 /// Of either strip.

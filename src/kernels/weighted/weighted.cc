@@ -99,17 +99,18 @@ std::uint32_t first_input(const Graph&, const Node&) noexcept { return 1; }
 
 // ---- what they cost
 
-/// A slice of a convolution of groups reads the inputs of its own groups.
+/// A slice of a convolution of groups reads the inputs of the groups that it has outputs of.
 template <auto kParameters>
 CostFeatures weighted_cost(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
   const auto parameters = kParameters(graph, node);
   CostFeatures cost = weighted::weighted_cost(parameters.weighted, extent);
   if constexpr (requires { parameters.groups; }) {
-    const std::int64_t slice = extent.channels.size();
-    if (parameters.groups == 1 || slice >= parameters.out_channels) return cost;
+    if (parameters.groups == 1 || extent.channels.empty()) return cost;
+    const std::int64_t of_group = parameters.group_outputs();
+    const std::int64_t touched = (extent.channels.end - 1) / of_group - extent.channels.begin / of_group + 1;
     const std::uint64_t residual = parameters.weighted.epilogue.has_residual ? cost.output_bytes : 0;
     cost.input_bytes =
-        (cost.input_bytes - residual) * static_cast<std::uint64_t>(slice) / static_cast<std::uint64_t>(parameters.out_channels) + residual;
+        (cost.input_bytes - residual) * static_cast<std::uint64_t>(touched) / static_cast<std::uint64_t>(parameters.groups) + residual;
   }
   return cost;
 }
