@@ -6,6 +6,7 @@
 #   SLUICE_TRIM_FAMILIES    names of families of the long tail
 #   SLUICE_TRIM_FEATURES    what model files need beyond what all do (model::Features), as a number; not set: whatever there is
 #   SLUICE_TRIM_WINDOWS     10 x taps along a row + stride of the depthwise windows that have loops of their own; not set: all
+#   SLUICE_TRIM_POOLS       taps along a row of the pools of more than one output that have loops of their own; not set: all
 #   SLUICE_TRIM_ELEMENT_BYTES  the sizes of elements whose moves have; not set: all
 #   SLUICE_TRIM_FUNCTIONS   numbers of functions of one value (Function of sluice/core/activation.h); not set: all
 #   SLUICE_TRIM_OPEN_EXTENTS  whether extents are chosen when a model is opened: true (also where it is not set) or false
@@ -52,21 +53,26 @@ if(SLUICE_TRIM)
   if(NOT DEFINED SLUICE_TRIM_WINDOWS)
     set(SLUICE_TRIM_WINDOWS -1)
   endif()
+  if(NOT DEFINED SLUICE_TRIM_POOLS)
+    set(SLUICE_TRIM_POOLS -1)
+  endif()
   if(NOT DEFINED SLUICE_TRIM_ELEMENT_BYTES)
     set(SLUICE_TRIM_ELEMENT_BYTES -1)
   endif()
   if(NOT DEFINED SLUICE_TRIM_FUNCTIONS)
     set(SLUICE_TRIM_FUNCTIONS -1)
   endif()
-  foreach(number IN LISTS SLUICE_TRIM_WINDOWS SLUICE_TRIM_ELEMENT_BYTES SLUICE_TRIM_FUNCTIONS)
+  foreach(number IN LISTS SLUICE_TRIM_WINDOWS SLUICE_TRIM_POOLS SLUICE_TRIM_ELEMENT_BYTES SLUICE_TRIM_FUNCTIONS)
     if(NOT number MATCHES "^(-1|[0-9]+)$")
       message(FATAL_ERROR "SLUICE_TRIM: ${SLUICE_TRIM} lists `${number}`, which is no number of a window, of bytes or of a function")
     endif()
   endforeach()
   list(JOIN SLUICE_TRIM_WINDOWS ", " SLUICE_TRIM_WINDOW_NUMBERS)
+  list(JOIN SLUICE_TRIM_POOLS ", " SLUICE_TRIM_POOL_NUMBERS)
   list(JOIN SLUICE_TRIM_ELEMENT_BYTES ", " SLUICE_TRIM_ELEMENT_NUMBERS)
   list(JOIN SLUICE_TRIM_FUNCTIONS ", " SLUICE_TRIM_FUNCTION_NUMBERS)
   string(APPEND SLUICE_TRIM_WINDOW_NUMBERS ",")
+  string(APPEND SLUICE_TRIM_POOL_NUMBERS ",")
   string(APPEND SLUICE_TRIM_ELEMENT_NUMBERS ",")
   string(APPEND SLUICE_TRIM_FUNCTION_NUMBERS ",")
   if(SLUICE_WITH_PLANNER OR NOT DEFINED SLUICE_TRIM_PLANS)
@@ -144,6 +150,9 @@ if(CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
   check_cxx_compiler_flag(-Oz SLUICE_COMPILER_HAS_Oz)  # the inner loops' own options follow it
   if(SLUICE_COMPILER_HAS_Oz)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Oz>)
+  endif()
+  if(SLUICE_TRIM AND NOT SLUICE_WITH_PLANNER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_link_options(-flto-partition=one)  # 2 % less code than in several
   endif()
   include(CheckLinkerFlag)
   foreach(flag -O1 --as-needed --build-id=none --hash-style=gnu -z,noseparate-code -z,pack-relative-relocs)

@@ -36,7 +36,7 @@ struct Needs {
   model::Features features = 0;                                     // of files
   bool open_extents = false;
   plan::Needs plans = 0;
-  std::set<std::int64_t> windows, element_bytes, functions;  // as cmake/SluiceTrim.cmake has them
+  std::set<std::int64_t> windows, pools, element_bytes, functions;  // as cmake/SluiceTrim.cmake has them
 };
 
 void need_generic(const PlainOperator& op, Needs& needs) { needs.families[operators::family_of(op)].insert(op.name); }
@@ -79,6 +79,8 @@ void need(const model::Graph& graph, Needs& needs) {
     need_functions(node, needs);
     const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
     if (conv != nullptr && conv->depthwise()) needs.windows.insert(conv->window.kernel_w * 10 + conv->window.stride_w);
+    const auto* pool = std::get_if<model::PoolAttributes>(&node.attributes);
+    if (pool != nullptr && pool->window.out_w * pool->window.out_h > 1) needs.pools.insert(pool->window.kernel_w);
     if (const auto* generic = std::get_if<model::PlainAttributes>(&node.attributes))
       need_generic(*operators::find_plain(generic->op), needs);
   }
@@ -104,6 +106,7 @@ std::string text_of(const TrimOptions& options, const Needs& needs) {
                       needs.features == 0 ? "none" : fmt::format("{}", fmt::join(names_of(needs.features), ", ")));
   text += fmt::format("set(SLUICE_TRIM_WINDOWS 0 {}) # of depthwise convolutions: 10 x taps of a row + stride\n",
                       fmt::join(needs.windows, " "));
+  text += fmt::format("set(SLUICE_TRIM_POOLS 0 {}) # of more than one output: taps of a row\n", fmt::join(needs.pools, " "));
   text += fmt::format("set(SLUICE_TRIM_ELEMENT_BYTES 0 {})\n", fmt::join(needs.element_bytes, " "));
   text += fmt::format("set(SLUICE_TRIM_FUNCTIONS {}) # of one value, by their numbers; -1: all\n", fmt::join(needs.functions, " "));
   text += fmt::format("set(SLUICE_TRIM_OPEN_EXTENTS {})\n", needs.open_extents);
@@ -132,6 +135,7 @@ void print_needs(const TrimOptions& options, const Needs& needs) {
                                       {"families", families},
                                       {"features", names_of(needs.features)},
                                       {"windows", needs.windows},
+                                      {"pools", needs.pools},
                                       {"element_bytes", needs.element_bytes},
                                       {"functions", needs.functions},
                                       {"open_extents", needs.open_extents},

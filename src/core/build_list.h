@@ -59,6 +59,12 @@ inline constexpr bool kWindowsSlide = [] {
     if (listed != 0 && listed != 31 && listed != 32 && listed != 51 && listed != 52 && listed != 71) return false;
   return true;
 }();
+/// Loops for pools of more than one output, by their taps along a row; 0: for any at all. Others go output by output, with the same bits.
+constexpr bool has_pool(int taps) {
+  for (const int listed : trim::kPools)
+    if (listed < 0 || (listed != 0 && (taps == 0 || listed == taps))) return true;
+  return false;
+}
 /// Functions of one value (core/activation.h), fused or of a node of their own.
 constexpr bool has_function(int function) {
   for (const int listed : trim::kFunctions)
@@ -85,6 +91,7 @@ inline constexpr bool kHasFamilies = true;
 constexpr bool has_feature(int) { return true; }
 constexpr bool has_window(int, int) { return true; }
 inline constexpr bool kWindowsSlide = false;
+constexpr bool has_pool(int) { return true; }
 constexpr bool has_element_bytes(int) { return true; }
 constexpr bool has_function(int) { return true; }
 inline constexpr bool kHasOpenExtents = true;

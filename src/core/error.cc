@@ -46,7 +46,7 @@ std::string Error::to_string() const {
   return text;
 }
 
-Error make_error(ErrorCode code, std::string_view subject, const char* reason) noexcept {
+[[gnu::noinline]] Error make_error(ErrorCode code, std::string_view subject, const char* reason) noexcept {
   Error error;
   error.code = code;
   error.reason = reason;
@@ -55,7 +55,8 @@ Error make_error(ErrorCode code, std::string_view subject, const char* reason) n
   return error;
 }
 
-Error make_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t needed, std::uint64_t available) noexcept {
+[[gnu::noinline]] Error make_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t needed,
+                                   std::uint64_t available) noexcept {
   Error error = make_error(code, subject, reason);
   error.needed = needed;
   error.available = available;
@@ -63,13 +64,14 @@ Error make_error(ErrorCode code, std::string_view subject, const char* reason, s
   return error;
 }
 
-Error make_limit_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t most, std::uint64_t found) noexcept {
+[[gnu::noinline]] Error make_limit_error(ErrorCode code, std::string_view subject, const char* reason, std::uint64_t most,
+                                         std::uint64_t found) noexcept {
   Error error = make_error(code, subject, reason, most, found);
   error.at_most = true;
   return error;
 }
 
-Error make_io_error(std::string_view subject, const char* reason, int os_error) noexcept {
+[[gnu::noinline]] Error make_io_error(std::string_view subject, const char* reason, int os_error) noexcept {
   Error error = make_error(ErrorCode::kIo, subject, reason);
   error.os_error = os_error;
   return error;

@@ -11,6 +11,7 @@ inline constexpr int kKernels[] = {17, -1};  // kernel_id::kRecurrent
 inline constexpr std::string_view kFamilies[] = {""};
 inline constexpr std::uint64_t kFeatures = 0;
 inline constexpr int kWindows[] = {0};
+inline constexpr int kPools[] = {0};
 inline constexpr int kElementBytes[] = {0};
 inline constexpr int kFunctions[] = {0};
 inline constexpr bool kOpenExtents = false;

@@ -69,7 +69,13 @@ template <class T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
-inline tl::unexpected<Error> fail(Error error) noexcept { return tl::unexpected<Error>(error); }
+/// An error on its way to a caller: `Result`s of all types are made from it, which copies the error once.
+struct PassedError {
+  const Error& error;
+  operator const Error&() const noexcept { return error; }
+};
+
+inline tl::unexpected<Error> fail(const Error& error) noexcept { return tl::unexpected<Error>(error); }
 inline tl::unexpected<Error> fail(ErrorCode code, std::string_view subject, const char* reason) noexcept {
   return tl::unexpected<Error>(make_error(code, subject, reason));
 }
@@ -77,18 +83,18 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string_view subject, cons
 }  // namespace sluice
 
 /// Returns the error of a `Result` or `Status` expression from the enclosing function, if it has one.
-#define SLUICE_RETURN_IF_ERROR(expression)                                        \
-  do {                                                                            \
-    if (auto sluice_status = (expression); !sluice_status) {                      \
-      return ::tl::unexpected<::sluice::Error>(std::move(sluice_status).error()); \
-    }                                                                             \
+#define SLUICE_RETURN_IF_ERROR(expression)                                                          \
+  do {                                                                                              \
+    if (auto sluice_status = (expression); !sluice_status) {                                        \
+      return ::tl::unexpected<::sluice::PassedError>(::sluice::PassedError{sluice_status.error()}); \
+    }                                                                                               \
   } while (false)
 
 #define SLUICE_CONCAT_(a, b) a##b
 #define SLUICE_CONCAT(a, b) SLUICE_CONCAT_(a, b)
 /// `SLUICE_ASSIGN_OR_RETURN(auto x, f());` declares x from the value of f() or returns its error.
-#define SLUICE_ASSIGN_OR_RETURN(declaration, expression)                                                  \
-  auto SLUICE_CONCAT(sluice_result_, __LINE__) = (expression);                                            \
-  if (!SLUICE_CONCAT(sluice_result_, __LINE__))                                                           \
-    return ::tl::unexpected<::sluice::Error>(std::move(SLUICE_CONCAT(sluice_result_, __LINE__)).error()); \
+#define SLUICE_ASSIGN_OR_RETURN(declaration, expression)                                                                    \
+  auto SLUICE_CONCAT(sluice_result_, __LINE__) = (expression);                                                              \
+  if (!SLUICE_CONCAT(sluice_result_, __LINE__))                                                                             \
+    return ::tl::unexpected<::sluice::PassedError>(::sluice::PassedError{SLUICE_CONCAT(sluice_result_, __LINE__).error()}); \
   declaration = std::move(*SLUICE_CONCAT(sluice_result_, __LINE__))

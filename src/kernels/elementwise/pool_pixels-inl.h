@@ -12,6 +12,7 @@
 
 #include "hwy/highway.h"
 #include "sluice/core/units.h"
+#include "src/core/build_list.h"
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lane_sum-inl.h"
 #include "src/kernels/elementwise/runs.h"
@@ -109,8 +110,10 @@ void pool_as(const PoolPixels& run, float* out) {
 
 template <PoolingKind kind>
 void pool_of(const PoolPixels& run, float* out) {
-  if (run.taps == 2) return pool_as<kind, 2>(run, out);
-  if (run.taps == 3) return pool_as<kind, 3>(run, out);
+  if constexpr (has_pool(2))
+    if (run.taps == 2) return pool_as<kind, 2>(run, out);
+  if constexpr (has_pool(3))
+    if (run.taps == 3) return pool_as<kind, 3>(run, out);
   pool_as<kind, 0>(run, out);
 }
 

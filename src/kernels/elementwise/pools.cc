@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "src/core/build_list.h"
 #include "src/kernels/elementwise/overlapping_pools.h"
 #include "src/kernels/elementwise/row_walks.h"
 #include "src/kernels/elementwise/runs.h"
@@ -86,8 +87,10 @@ class PoolRow {
 void pool_row(const KernelCall& call, const RunTable& runs, std::int64_t row, ChannelRange channels) noexcept {
   const auto& a = call.parameters<operators::PoolParameters>();
   const RowView &in = call.inputs[0].view, &out = call.outputs[0].view;
-  const Interval<std::int64_t> joined = channels.size() == out.channels ? joined_columns(a, in, out) : Interval<std::int64_t>{0, 0};
-  if (PoolRow apart(call, runs, row, channels); joined.begin == joined.end && apart.takes()) return apart.run();
+  const Interval<std::int64_t> joined =
+      has_pool(0) && channels.size() == out.channels ? joined_columns(a, in, out) : Interval<std::int64_t>{0, 0};
+  if constexpr (has_pool(0))
+    if (PoolRow apart(call, runs, row, channels); joined.begin == joined.end && apart.takes()) return apart.run();
   PoolRun run{&in, pool_window(a, row, 0), channels.begin, channels.size()};
   for (std::int64_t x = 0; x < out.pixels;) {
     const std::int64_t pixels = x == joined.begin ? std::max<std::int64_t>(1, joined.size()) : 1;
@@ -141,8 +144,10 @@ void mean_rows(const KernelCall& call, const RunTable& runs) noexcept {
 /// A global pool has one row an image: its channels are shared among the threads, in blocks of whole cache lines.
 void pool_step(const KernelCall& call, const RunTable& runs) noexcept {
   constexpr std::int64_t kBlock = 64;
-  if (means_of_rows(call.parameters<operators::PoolParameters>(), call.inputs[0].view)) return mean_rows(call, runs);
-  if (row_folds_pay(call)) return pool_overlapping(call, runs);
+  if constexpr (has_pool(0)) {
+    if (means_of_rows(call.parameters<operators::PoolParameters>(), call.inputs[0].view)) return mean_rows(call, runs);
+    if (row_folds_pay(call)) return pool_overlapping(call, runs);
+  }
   const std::int64_t channels = call.outputs[0].view.channels;
   const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
   const std::int64_t blocks = call.rows.size() < threads ? ceil_div(channels, kBlock) : 1;

@@ -425,6 +425,12 @@ constexpr Run* if_called(KernelId kernel, Run* run) {
   return has_kernel(kernel) || kCallsAnyRun ? run : nullptr;
 }
 
+/// The same for loops of pools of more than one output.
+template <class Run>
+constexpr Run* if_pooled(Run* run) {
+  return has_pool(0) || kCallsAnyRun ? if_called(kernel_id::kPool, run) : nullptr;
+}
+
 constexpr RunTable kTable = {unary,
                              if_called(kernel_id::kAffine, affine),
                              has_kernel(kernel_id::kPool) ? binary : if_called(kernel_id::kBinary, binary),
@@ -435,10 +441,10 @@ constexpr RunTable kTable = {unary,
                              if_called(kernel_id::kSoftmax, softmax_pixels),
                              if_called(kernel_id::kResize, blend_places),
                              if_called(kernel_id::kResize, copy_pixels),
-                             if_called(kernel_id::kPool, pixels::pool),
+                             if_pooled(pixels::pool),
                              if_called(kernel_id::kLrn, lrn),
-                             if_called(kernel_id::kPool, pixels::fold),
-                             if_called(kernel_id::kPool, row_means)};
+                             if_pooled(pixels::fold),
+                             if_pooled(row_means)};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::elementwise
