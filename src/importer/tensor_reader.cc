@@ -19,7 +19,7 @@ using protozero::tag_and_type;
 // Typed integers are decoded into memory, and convert promises to stay below 128 MiB of it.
 constexpr std::uint64_t kMaxDecodedBytes = 64u << 20;
 constexpr std::uint64_t kMostDrawnBytes = std::uint64_t{8} << 30;  // they lie in memory
-constexpr std::size_t kMaxLooseValues = 2u << 20;  // of one tensor, 8 bytes each while it is read
+constexpr std::size_t kMaxLooseValues = 2u << 20;                  // of one tensor, 8 bytes each while it is read
 
 std::string_view view(protozero::data_view data) noexcept { return {data.data(), data.size()}; }
 const std::byte* bytes_of(std::string_view text) noexcept { return reinterpret_cast<const std::byte*>(text.data()); }

@@ -1,7 +1,5 @@
 #include "src/profiler/interruption_meter.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -13,12 +11,6 @@ namespace {
 
 constexpr std::size_t kTurns = 1000;
 constexpr double kTurnSeconds = kLeastInterrupted;
-
-double cpu_seconds() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 }  // namespace
 

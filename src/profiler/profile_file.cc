@@ -110,7 +110,7 @@ UsedKernel kernel_of(const Json& json) {
 }
 
 constexpr double kLeastTime = 1e-12, kMostTime = 1e6;  // seconds of a step
-constexpr std::size_t kMostFitted = 400;                // samples of one kernel: a fit takes their number cubed
+constexpr std::size_t kMostFitted = 400;               // samples of one kernel: a fit takes their number cubed
 
 KernelRates rates_of(const Json& json) {
   KernelRates rates{kernel_of(json), json.at("seconds_per").get<Terms>(), json.at("scales").get<Features>(), positive(json.at("error"))};

@@ -22,13 +22,6 @@ constexpr std::size_t kMostRuns = 300;  // for steps that are so short that read
 constexpr int kSettlingRuns = 6;
 constexpr int kAnchorRuns = 3;
 
-/// CPU time of the calling thread.
-double cpu_seconds() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 /// The mean of all but the longest tenth: a run's time is the sum of its steps', so what slows every step a little counts, and what stopped
 /// one does not.
 double usual(std::vector<double> values) {

@@ -106,7 +106,7 @@ TEST_CASE("stretches that did not shrink are found behind those of their weight 
   net.output("y");
   const TemporaryFolder folder;
   const auto raw = converted(folder, net, "raw"), coded = converted(folder, net, "coded", {.code = importer::Coding::kSmall});
-  const auto shrank = [](const model::Stretch& stretch) { return stretch.stored_size < stretch.raw_size; };
+  const auto shrank = [](const model::Stretch& stretch) { return stretch.stored_size.count() < stretch.raw_size.count(); };
   const std::vector<model::Stretch>& stretches = coded->graph().stretches;
   REQUIRE(std::any_of(stretches.begin(), stretches.end(), shrank));
   REQUIRE_FALSE(std::all_of(stretches.begin(), stretches.end(), shrank));

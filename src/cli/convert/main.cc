@@ -345,7 +345,8 @@ int dispatch(int argc, char** argv) {
                "write a model that can be planned and predicted, not run; the ONNX file's initialisers may be shapes without data")
       ->excludes("--code");
   app.add_flag("--made-up-weights", line.made_up_weights,
-               "make up initialisers without data, f32 ones at random and others as ones, so that the time of a net of shapes alone can be measured")
+               "make up initialisers without data, f32 ones at random and others as ones, so that the time of a net of shapes alone can be "
+               "measured")
       ->excludes("--without-weights");
   app.add_flag("--json", line.json, "print one JSON object, problems included");
   app.add_flag("--quiet", line.quiet, "print problems only");

@@ -37,7 +37,7 @@ struct Rule {
 struct Options {
   std::vector<std::string> operators;  // empty: kUsualOperators
   int most_rounds = 1000;              // blocks of a pattern
-  double seconds = 90;                 // no block begins after that
+  double seconds = 90;                 // no block begins after that, but the first of each separator
   std::string directory;               // where models are written: file_name_of
   void (*progress)(void* context, std::size_t done, std::size_t all) = nullptr;
   void* progress_context = nullptr;

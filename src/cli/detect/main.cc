@@ -87,7 +87,7 @@ int dispatch(int argc, char** argv) {
       ->required();
   app.add_option("--operators", line.operators, "a list of operators (default: all): conv,relu,add")->delimiter(',');
   app.add_option("--rounds", line.rounds, "measurements of each pattern at most")->capture_default_str()->check(CLI::Range(8, 10000));
-  app.add_option("--seconds", line.seconds, "after which no model is measured any more")
+  app.add_option("--seconds", line.seconds, "after which no block of measurements begins, but the first of each separator")
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));
   app.add_option("--answer", line.answer, "seconds that the runner may take for an answer")
