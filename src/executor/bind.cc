@@ -10,6 +10,7 @@
 #include "src/core/build_list.h"
 #include "src/executor/body_step.h"
 #include "src/executor/operand_places.h"
+#include "src/executor/stretch_place.h"
 #include "src/model/built_features.h"
 #include "src/plan/built_needs.h"
 
@@ -428,14 +429,7 @@ class Binder {
   /// Where byte `at` of a weight, raw, lies that a load brings.
   std::byte* address_in(const plan::Load& load, const model::Weight& weight, Bytes at) const noexcept {
     std::byte* const region = arena_ + plan_.buffer(load.target).offset.count();
-    if (!load.expands()) {
-      // It lies as in the file, where other stretches of the weight may have shrunk: they are of other loads.
-      Bytes stretch_begin;
-      std::uint32_t s = weight.first_stretch;
-      for (; s + 1 < weight.first_stretch + weight.stretch_count && at >= stretch_begin + graph_.stretches[s].raw_size; ++s)
-        stretch_begin += graph_.stretches[s].raw_size;
-      return region + (graph_.stretches[s].offset + (at - stretch_begin) - load.file.offset).count();
-    }
+    if (!load.expands()) return region + (file_offset_of(graph_, weight, at) - load.file.offset).count();
     // Its stretches follow each other without gap: those of the load before the weight's, less those of the weight before the load's.
     std::uint64_t place = at.count();
     for (std::uint32_t s = load.first_stretch; s < weight.first_stretch; ++s) place += graph_.stretches[s].raw_size.count();

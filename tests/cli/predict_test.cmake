@@ -68,7 +68,7 @@ expect_match("${err}" "is no device profile")
 
 # A runner that always takes as long gives a detector nothing to see.
 file(WRITE ${WORK_DIR}/runner "while read path; do echo 1; done\n")
-sluice(0 detect --runner "sh runner" --operators conv,relu --rounds 6 --json)
+sluice(0 detect --runner "sh runner" --operators conv,relu --rounds 8 --json)
 json(fused rules 1 fused)
 if(fused)
   message(FATAL_ERROR "fused without a difference: ${out}")
