@@ -70,7 +70,7 @@ double rounded(double value, int digits = 5) {
 template <class Numbers>
 Json json_of_numbers(const Numbers& numbers) {
   Json array = Json::array();
-  for (const auto number : numbers) array.push_back(rounded(static_cast<double>(number)));
+  for (const auto number : numbers) array.push_back(rounded(static_cast<double>(number), 4));
   return array;
 }
 
