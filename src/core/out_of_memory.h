@@ -22,7 +22,7 @@ namespace sluice {
 
 /// The error of a failed allocation.
 Error out_of_memory(std::string_view subject) noexcept;
-/// Behaves as if an allocation had failed here, because one failed in another thread.
+/// Behaves as if an allocation had failed here: one failed in another thread, or one that does not throw.
 [[noreturn]] inline void raise_out_of_memory() {
 #if defined(__cpp_exceptions)
   throw std::bad_alloc();

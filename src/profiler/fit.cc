@@ -148,7 +148,7 @@ Choice choose_field(Field& field, bool runs_differ) {
   return little.squares < kEarned * much.squares ? little : much;
 }
 
-/// So few samples cannot tell the terms apart.
+/// So few samples cannot tell the terms apart, of which each kernel has some that are always zero.
 constexpr std::size_t kFewSamples = 17;
 
 /// Rates of all variants, made those of one of them by the mean of what its samples deviate by.

@@ -130,15 +130,15 @@ class StepTimer::TurnRun {
     return most[0] + most[1];
   }
 
+  /// Where so many bytes of weights lie that come at `at`: at the ring's beginning, where they do not fit before its end.
+  std::uint64_t place_from(std::uint64_t at, std::uint64_t bytes) const { return at + bytes > weights_.end ? 0 : at; }
+
   /// Where the weights will lie that come behind those at `weights_.at`, which step `i` is to read: what a plan tells its step (bind.cc).
   /// A kernel fetches the first of them while it ends. (Without it, layers of a few rows took up to half as long again as in nets.)
   std::span<const std::byte> next_weights(std::size_t i) const {
     if (weights_.end == 0) return {};  // no step has any
     std::uint64_t at = weights_.at;
-    const auto pass = [&](std::uint64_t bytes) {
-      if (at + bytes > weights_.end) at = 0;
-      at += bytes;
-    };
+    const auto pass = [&](std::uint64_t bytes) { at = place_from(at, bytes) + bytes; };
     for (std::size_t j = i; j <= i + steps_.size(); ++j) {
       const Step& step = steps_[j % steps_.size()];
       const Call& call = step.call;
@@ -148,8 +148,7 @@ class StepTimer::TurnRun {
         if (j > i && call.request.use != KernelUse::kRun) return {};
         continue;
       }
-      if (at + call.ring_bytes() > weights_.end) at = 0;
-      return {timer_.ring_.data() + at, call.bytes_of_weight(0).count()};
+      return {timer_.ring_.data() + place_from(at, call.ring_bytes()), call.bytes_of_weight(0).count()};
     }
     return {};
   }
@@ -159,11 +158,7 @@ class StepTimer::TurnRun {
   std::span<const std::byte> weights_of_run_after_next(const Step& step) const {
     const Call& call = step.call;
     if (call.weights.empty() || call.request.use != KernelUse::kRun || call.bytes_of_weight(0).count() < kWorthFetching) return {};
-    std::uint64_t at = weights_.at;
-    for (int run = 0; run < 2; ++run) {
-      if (at + call.ring_bytes() > weights_.end) at = 0;
-      if (run == 0) at += call.ring_bytes();
-    }
+    const std::uint64_t bytes = call.ring_bytes(), at = place_from(place_from(weights_.at, bytes) + bytes, bytes);
     return {timer_.ring_.data() + at, call.bytes_of_weight(0).count()};
   }
 

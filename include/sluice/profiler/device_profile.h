@@ -22,7 +22,7 @@ namespace sluice::profiler {
 /// those that no cache has; outputs with an activation of a few products, and with one that needs an exponential; the bytes of output, and of
 /// input, that such a cache does not hold beside all else; those that not even large caches have; of direct convolutions the weights that
 /// further tiles read again from beyond that cache, and the bytes of input that are copied; and the bytes of input and output that are more
-/// than it holds. Depthwise and recurrent layers have terms of their own (latency.h).
+/// than it holds. Depthwise and recurrent layers have terms of their own (terms.h).
 inline constexpr std::size_t kTerms = 19;
 using Terms = std::array<double, kTerms>;
 

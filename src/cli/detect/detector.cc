@@ -168,11 +168,12 @@ class Detector {
   void ask(const Pattern& pattern) {
     Question& question = questions_[pattern];
     const int cuts = cuts_of(pattern);
-    for (int cut = 0; cut <= cuts && question.savings.empty(); ++cut)
-      question.paths.push_back(path_of({separator_, pattern, cut, kRepeats}));
     Rule& rule = rules_.at(pattern);
-    if (question.savings.empty()) rule.simple = simple_rule(pattern);
-    question.savings.resize(static_cast<std::size_t>(cuts));
+    if (question.paths.empty()) {
+      for (int cut = 0; cut <= cuts; ++cut) question.paths.push_back(path_of({separator_, pattern, cut, kRepeats}));
+      rule.simple = simple_rule(pattern);
+      question.savings.resize(static_cast<std::size_t>(cuts));
+    }
     const std::vector<double> ms = block(question.paths);
     const Estimate cost = cost_of(pattern);
     ++rule.rounds;

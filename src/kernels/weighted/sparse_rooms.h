@@ -17,6 +17,7 @@ inline constexpr std::int64_t kMostListedPanels = 64;
 inline std::int64_t panels_of_room(std::int64_t values, std::int64_t panels) noexcept {
   return std::clamp<std::int64_t>(kMostPlaces / std::max<std::int64_t>(1, values), 1, std::min(panels, kMostListedPanels));
 }
+
 /// A thread's part of the workspace: this, then the places, then the strip.
 struct alignas(64) ListRoom {
   std::int64_t held;        // the first panel of those listed; -1: none
@@ -40,18 +41,19 @@ class ListRooms {
     for (int thread = 0; thread < threads; ++thread) room(thread).held = room(thread).held_strip = -1;
   }
 
-  /// A thread's strip. `turn(strip)` is called if another run of pixels lies in it.
-  template <class Turn>
-  const float* strip(int thread, std::int64_t run, const Turn& turn) const noexcept {
+  /// A thread's strip. `fill(strip)` is called if another run of pixels lies in it.
+  template <class Fill>
+  const float* strip(int thread, std::int64_t run, const Fill& fill) const noexcept {
     ListRoom& room = this->room(thread);
     auto* const strip = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(&room) + lists_);
-    if (room.held_strip != run) turn(strip);
+    if (room.held_strip != run) fill(strip);
     room.held_strip = run;
     return strip;
   }
 
   /// Lists the blocks of values [products) of a block's panels. `first_place(segment)` says where the input of the first of `depth` values
-  /// lies, and behind each 16 values `skip` floats are skipped. The lists stay until another block's are wanted: segments and products are the same for all units of a step.
+  /// lies, and behind each 16 values `skip` floats are skipped. The lists stay until another block's are wanted: segments and products are
+  /// the same for all units of a step.
   template <class FirstPlace>
   const BlockList* lists(int thread, const Block& block, Interval<std::int64_t> products, std::int64_t depth, const FirstPlace& first_place,
                          std::int64_t skip = 0) const noexcept {

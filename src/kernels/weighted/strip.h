@@ -50,8 +50,8 @@ struct StripPlan {
 /// convolution for which neighbouring columns are lanes, so that a tap's columns lie behind each other whatever the stride.
 enum class Direction { kForward, kColumns, kTransposed };
 
-/// Cuts a step's rows into strips of `depth` floats a pixel, `gap` floats apart: as many rows as fit `kStripBytes`; if not even one does, fewer columns, but
-/// enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.
+/// Cuts a step's rows into strips of `depth` floats a pixel, with `gap` floats behind each pixel: as many rows as fit `kStripBytes`; if not
+/// even one does, fewer columns, but enough for full tiles. With threads, rather fewer rows than an uneven share. `blocks` is how often each strip is used.
 StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& extent, std::int64_t blocks,
                       Direction direction = Direction::kForward, std::int64_t gap = 0) noexcept;
 
