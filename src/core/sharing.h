@@ -16,11 +16,12 @@ namespace sluice {
 
 class Sharing {
  public:
-  /// How one shared call went: begun, out of tasks, over (the last worker was done).
+  /// How one shared call went: begun, out of tasks, over (the last worker was done); how many tasks the caller did itself.
   struct Call {
     std::int64_t begin = 0;
     std::int64_t worked = 0;
     std::int64_t end = 0;
+    std::int64_t tasks = 0;
   };
 
   /// Whether the call that begins now should be shared.
@@ -31,8 +32,8 @@ class Sharing {
   template <class Cpu>
   void ended(const Call& call, const Cpu& cpu) noexcept {
     const std::int64_t own = call.worked - call.begin, waited = call.end - call.worked;
-    // Even tasks end together, or one of them later.
-    if (waited > std::max(own, kPatience)) return lost(waited, call.end);
+    // A caller that came too late for a task does not know how long one takes.
+    if (call.tasks > 0 && waited > kMostUneven * (own / call.tasks) + kPatience) return lost(waited, call.end);
     if (window_.begin == 0 || call.begin - window_.last > kPause) {
       window_ = {call.end, call.end, cpu(), 0};
       return;
@@ -46,7 +47,10 @@ class Sharing {
     if (missing > wall / kMostMissing) lost(missing, call.end);
   }
 
-  /// A worker that waits this long beyond the caller's own work has lost its processor: tasks are shorter.
+  /// A worker may take up the last task as the caller runs out of them, and tasks of one call are not equally long: two panels or three, a
+  /// whole tile or what is left. One that is waited for longer than so many of the caller's own tasks take has lost its processor,
+  static constexpr std::int64_t kMostUneven = 3;
+  /// unless it is only this long more: that is how late it may wake up.
   static constexpr std::int64_t kPatience = 150'000;
   /// Calls that follow each other are looked at together: a scheduler's turn is as long as this.
   static constexpr std::int64_t kWindow = 3'000'000;

@@ -16,8 +16,9 @@ namespace sluice {
 namespace {
 
 // How long a thread polls for the next call (a worker) or for the last worker (the caller) before it sleeps. Calls follow each other
-// within a few microseconds inside a kernel and between steps; waking a sleeper costs 5 us of the waker and up to 50 us until it runs.
-constexpr std::int64_t kLookOutNs = 30'000;
+// within a few microseconds inside a kernel, and between steps within the time of those that one thread does alone, mostly less than 100 us;
+// waking a sleeper costs 5 us of the waker and up to 50 us until it runs.
+constexpr std::int64_t kLookOutNs = 100'000;
 
 // How long it polls between two calls of sched_yield: a yield that changes nothing costs 0.3 to 1.2 us, in which a change goes unseen.
 constexpr std::int64_t kPollNs = 10'000;
@@ -105,11 +106,11 @@ class FutexPool final : public ThreadPool {
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
     const std::uint64_t pauses_before = pauses();
-    work(0, [&] { pause_if_wanted(); });
+    const std::int64_t tasks = work(0, [&] { pause_if_wanted(); });
     const std::int64_t worked = now_ns();
     close_call();
     // What it did meanwhile says nothing of the call.
-    if (pauses() == pauses_before) sharing_.ended({begin, worked, now_ns()}, [] { return time_of(CLOCK_THREAD_CPUTIME_ID); });
+    if (pauses() == pauses_before) sharing_.ended({begin, worked, now_ns(), tasks}, [] { return time_of(CLOCK_THREAD_CPUTIME_ID); });
   }
 
   void rest() noexcept override { resting_.store(true, std::memory_order_relaxed); }
@@ -172,8 +173,10 @@ class FutexPool final : public ThreadPool {
     if (call_.fetch_sub(1, std::memory_order_acq_rel) == 1) call_.notify_one();
   }
 
+  /// Returns how many tasks it did.
   template <class BeforeTask>
-  void work(int thread, const BeforeTask& before_task) noexcept {
+  std::int64_t work(int thread, const BeforeTask& before_task) noexcept {
+    std::int64_t done = 0;
     for (int i = 0; i < thread_count_; ++i) {
       Share& share = shares_[static_cast<std::size_t>((thread + i) % thread_count_)];
       while (true) {
@@ -181,8 +184,10 @@ class FutexPool final : public ThreadPool {
         const std::int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
         if (index >= share.end) break;
         task_(context_, index, thread);
+        ++done;
       }
     }
+    return done;
   }
 
   static constexpr std::uint32_t kOpen = 1u << 31;

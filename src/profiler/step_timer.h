@@ -11,6 +11,7 @@
 // runs, and times are also expressed in its units: a slowdown of both cancels out.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -104,6 +105,7 @@ class StepTimer {
   Arena ring_;
   Arena arena_;
   std::unique_ptr<Anchor> anchor_;
+  double least_anchor_ = std::numeric_limits<double>::infinity();  // seconds, so far
 };
 
 }  // namespace sluice::profiler

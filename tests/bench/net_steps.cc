@@ -1,9 +1,9 @@
-// sluice-bench-net-steps PROFILE|- SECONDS VISITS MODEL.sluice...: how long each step of a net takes in its place, and what a profile says.
+// sluice-bench-net-steps PROFILE|- SECONDS VISITS [--threads N] MODEL.sluice...: how long each step of a net takes in its place, and what a profile says.
 //
-// All weights resident, one thread, repeated runs. All nets are visited in turn, so many seconds each time, so many times: a shared machine
+// All weights resident, one thread where nothing else is said, repeated runs. All nets are visited in turn, so many seconds each time, so many times: a shared machine
 // is slower for seconds. A line of comma-separated values for each step, and one of the whole net, whose kernel is "run", with what a run
 // takes beside its steps and the microseconds of an anchor of the profiler (src/profiler/step_timer.h). Times are the medians of each visit,
-// in anchors; those of runs of the processor's time where that is less. With no visits nothing is timed, and models may lack their weights.
+// in anchors; those of runs of one thread of the processor's time where that is less. With no visits nothing is timed, and models may lack their weights.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -70,9 +70,13 @@ std::string row_of(const model::Graph& graph, const plan::Step& step, const prof
 
 class Net {
  public:
-  Net(const char* path, const profiler::DeviceProfile& profile, profiler::StepTimer* timer)
-      : name_(std::filesystem::path(path).stem().string()), model_(must(Model::open(path))), profile_(profile), timer_(timer) {
-    SessionOptions options{.budget = kUnlimitedBytes, .threads = 1, .repeat = true, .time_steps = true};
+  Net(const char* path, const profiler::DeviceProfile& profile, int threads, profiler::StepTimer* timer)
+      : name_(std::filesystem::path(path).stem().string()),
+        model_(must(Model::open(path))),
+        profile_(profile),
+        threads_(threads),
+        timer_(timer) {
+    SessionOptions options{.budget = kUnlimitedBytes, .threads = threads, .repeat = true, .time_steps = true};
     options.tuning.policy = planner::Policy::kResident;
     options.profile = profile_.kernels.empty() ? nullptr : &profile_;
     if (timer == nullptr) {
@@ -95,7 +99,7 @@ class Net {
     while (wall.size() < 5 || (spent() < seconds && wall.size() < 200)) {
       run(*session_);
       const double all = static_cast<double>(session_->stats().wall_ns) * 1e-3;
-      wall.push_back(std::min(all, static_cast<double>(session_->stats().cpu_ns) * 1e-3));
+      wall.push_back(threads_ > 1 ? all : std::min(all, static_cast<double>(session_->stats().cpu_ns) * 1e-3));
       between.push_back(all);
       for (std::size_t s = 0; s < steps.size(); ++s) {
         steps[s].push_back(static_cast<double>(session_->step_times()[s].compute_ns) * 1e-3);
@@ -132,7 +136,7 @@ class Net {
       const plan::Step& step = plan.steps[i];
       if (step.prepare) continue;
       const bool derived = step.derived.buffer.valid();
-      const kernels::StepExtent extent{step.rows, step.channels, 1, derived};
+      const kernels::StepExtent extent{step.rows, step.channels, step.alone ? 1 : threads_, derived};
       profiler::StepWork work = profiler::work_of(*kernels::find_kernel(step.kernel), derived ? KernelUse::kRunDerived : KernelUse::kRun,
                                                   graph, graph.node(step.node), extent);
       work.run_bytes = run_bytes;
@@ -155,6 +159,7 @@ class Net {
   std::string name_;
   std::shared_ptr<const Model> model_;
   const profiler::DeviceProfile& profile_;
+  int threads_;
   profiler::StepTimer* timer_;  // null: nothing is timed, and the model may lack its weights
   std::unique_ptr<Session> session_;
   PlannedBudget planned_;                    // without a session
@@ -163,18 +168,21 @@ class Net {
 };
 
 int measure(int argc, char** argv) {
-  if (argc < 5) return std::fputs("usage: sluice-bench-net-steps PROFILE|- SECONDS VISITS MODEL.sluice...\n", stderr), 1;
+  if (argc < 5) return std::fputs("usage: sluice-bench-net-steps PROFILE|- SECONDS VISITS [--threads N] MODEL.sluice...\n", stderr), 1;
+  const bool given = std::string(argv[4]) == "--threads" && argc > 6;
+  const int threads = given ? static_cast<int>(std::strtol(argv[5], nullptr, 10)) : 1;
   profiler::DeviceProfile profile;
-  if (std::string(argv[1]) != "-") profile = profiler::profile_for_threads(must(profiler::load_profiles(argv[1])), 1);
+  if (std::string(argv[1]) != "-") profile = profiler::profile_for_threads(must(profiler::load_profiles(argv[1])), threads);
   const model::Graph graph = profiler::sample_graph();
-  profiler::StepTimer timer = must(profiler::StepTimer::create(1));
+  profiler::StepTimer timer = must(profiler::StepTimer::create(threads));
   if (!timer.set_anchor(profiler::anchor_request(graph))) return 1;
   std::printf(
       "net,step,anchors,predicted_us,op,kernel,derived,variant,flops,input,output,weights,rows,columns,channels,depth,taps,stride,"
       "run_bytes,activation,residual,inputs,in_channels,in_h,in_w,groups,pad\n");
   std::vector<std::unique_ptr<Net>> nets;
   const long visits = std::strtol(argv[3], nullptr, 10);
-  for (int i = 4; i < argc; ++i) nets.push_back(std::make_unique<Net>(argv[i], profile, visits > 0 ? &timer : nullptr));
+  for (int i = given ? 6 : 4; i < argc; ++i)
+    nets.push_back(std::make_unique<Net>(argv[i], profile, threads, visits > 0 ? &timer : nullptr));
   for (long visit = 0; visit < visits; ++visit)
     for (const auto& net : nets) net->visit(std::strtod(argv[2], nullptr));
   for (const auto& net : nets) net->print();

@@ -14,13 +14,13 @@ class Calls {
  public:
   explicit Calls(std::int64_t share = 100) : share_(share) {}
 
-  /// One call: so much work of the caller's, then so much waiting. Was it shared?
-  bool call(std::int64_t work = 50 * kUs, std::int64_t wait = 1 * kUs) {
+  /// One call: so much work of the caller's in so many tasks, then so much waiting. Was it shared?
+  bool call(std::int64_t work = 50 * kUs, std::int64_t wait = 1 * kUs, std::int64_t tasks = 1) {
     if (!sharing_.wanted(now_)) {
       now_ += 2 * work;
       return false;
     }
-    const Sharing::Call call{now_, now_ + work, now_ + work + wait};
+    const Sharing::Call call{now_, now_ + work, now_ + work + wait, tasks};
     now_ = call.end;
     cpu_ += work * share_ / 100;
     sharing_.ended(call, [&] {
@@ -74,9 +74,24 @@ TEST_CASE("where sharing loses again at once, it is tried half as often, up to a
   CHECK(calls.call());
 }
 
-TEST_CASE("waiting as long as the caller worked is how uneven tasks end") {
+TEST_CASE("waiting for a few tasks, and a wake-up, is how uneven tasks end") {
   Calls calls;
-  for (int i = 0; i < 100; ++i) CHECK(calls.call(2 * kMs, 2 * kMs));
+  for (int i = 0; i < 100; ++i) {
+    CHECK(calls.call(2 * kMs, 2 * kMs));
+    CHECK(calls.call(100 * kUs, 200 * kUs + 100 * kUs));
+    CHECK(calls.call(800 * kUs, 300 * kUs, 8));
+  }
+}
+
+TEST_CASE("how long a worker may take is told by the tasks, not by the call") {
+  Calls calls;
+  CHECK(calls.call(8 * kMs, 7 * kMs, 8));
+  CHECK_FALSE(calls.call());
+}
+
+TEST_CASE("a caller that found no task says nothing of how long they are") {
+  Calls calls;
+  for (int i = 0; i < 100; ++i) CHECK(calls.call(1 * kUs, 2 * kMs, 0));
 }
 
 TEST_CASE("a caller that loses its processor to its own worker computes alone") {

@@ -111,6 +111,34 @@ TEST_CASE("strips that split rows and columns of a large image") {
   sweep_direct(convolution(2, 40, 300, 16, 3, 1, 1));
 }
 
+TEST_CASE("blocks that threads cannot share evenly") {
+  for (std::int64_t panels : {1, 2, 3, 5, 6, 10, 15, 16})
+    for (int threads : {1, 2, 3, 4}) {
+      const std::int64_t outputs = 16 * panels - 3;
+      weighted::Blocks blocks({.panel_bytes = Bytes(4096)}, {0, outputs}, outputs, outputs, INT64_MAX / 2, 2);
+      const double before = blocks.unevenness(threads);
+      blocks.share(threads);
+      CHECK(blocks.unevenness(threads) <= before);
+      CHECK(weighted::blocks_are_uneven(blocks, 81, threads) == (blocks.unevenness(threads) > weighted::kEven && threads > 1));
+      CHECK_FALSE(weighted::blocks_are_uneven(blocks, 49, threads));
+    }
+  // Of lone rows, four panels are a tile's: two threads have two each.
+  for (std::int64_t panels = 1; panels <= 20; ++panels)
+    for (int threads : {1, 2, 3, 5}) {
+      const std::int64_t granule = weighted::granule_for_threads(panels, 4, 1, threads), units = ceil_div(panels, granule);
+      CHECK(granule <= 4);
+      CHECK((threads > 1 || granule == 4));
+      if (threads > 1) CHECK(std::min(panels, ceil_div(units, threads) * granule) <= ceil_div(panels, threads));
+    }
+  // 6 panels are 3 granules: pixels are shared, where rows are enough.
+  for (std::int64_t outputs : {40, 90, 150})
+    for (std::int64_t size : {8, 9}) {
+      Problem p = convolution(size, 24, 70, outputs, 3, 1, 1);  // bands of three rows are enough
+      p.bias = true;
+      sweep_direct(p);
+    }
+}
+
 TEST_CASE("1x1 convolutions, any stride") {
   for (std::int64_t stride : {1, 2, 3})
     for (std::int64_t c : {1, 4, 15, 64})

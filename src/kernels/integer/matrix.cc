@@ -52,11 +52,12 @@ Cut cut_step(const KernelCall& call, const Reading& reading, const TileTable& ta
   const std::int64_t block_bytes = tiles == 1                                   ? INT64_MAX / 2
                                    : pixels <= weighted::kFewTiles * table.rows ? weighted::kSmallBlockBytes
                                                                                 : weighted::kBlockBytes;
-  const std::int64_t granule = pixels <= 3 ? 4 : 2;
+  const std::int64_t panels = panels_of_channels(call.channels, reading.outputs_per_group).size();
+  const std::int64_t granule = pixels <= 3 ? weighted::granule_for_threads(panels, 4, 1, threads) : 2;
   Blocks blocks(weighted_of(call).panels, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
   const bool by_pixels = threads > 1 && tiles >= threads && shares_pixels(call, blocks, reading, pixels);
   if (by_pixels) tiles = std::min(pixels, ceil_div(tiles, threads) * threads);
-  if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
+  if (!by_pixels) blocks.share(threads);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
   units.runs = std::clamp<std::int64_t>(pixels / units.parts * reading.depth / weighted::kStripBytes, 1, tiles / units.parts);
   return {blocks, pixels, tiles, units};

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "src/kernels/reference/kernels.h"
 
@@ -187,6 +188,14 @@ class HeadStep {
 /// Rows of a ring that has turned do not lie at one distance.
 bool turned(const RowView& view) noexcept { return view.ring_rows != 0 && view.ring_rows < view.rows; }
 
+/// Into how many parts the queries of each head are cut so that threads have even shares. A part turns the keys for itself, which is little
+/// beside this many queries.
+std::int64_t parts_of_head(std::int64_t heads, std::int64_t rows, int threads) noexcept {
+  constexpr std::int64_t kLeastRows = 2 * kMaxProductRows;
+  if (heads % threads == 0 || heads >= 8 * threads) return 1;
+  return std::clamp<std::int64_t>(rows / kLeastRows, 1, threads / std::gcd(heads, std::int64_t{threads}));
+}
+
 }  // namespace
 
 Bytes attention_workspace(const AttentionParameters& parameters, const StepExtent& extent) noexcept {
@@ -197,12 +206,15 @@ void attention_step(const KernelCall& call, const AttentionTable& table) noexcep
   if (turned(call.inputs[1].view) || turned(call.inputs[2].view)) return reference::attention(call);
   const Sizes sizes(call.parameters<AttentionParameters>(), call.rows);
   const std::int64_t first = call.rows.begin / sizes.queries, batches = ceil_div(call.rows.end, sizes.queries) - first;
+  const int threads = call.pool == nullptr ? 1 : call.pool->thread_count();
+  const std::int64_t parts = parts_of_head(batches * sizes.heads, std::min(sizes.queries, call.rows.size()), threads);
   const auto task = [&](std::int64_t index, int thread) {
-    const std::int64_t batch = first + index / sizes.heads;
+    const std::int64_t batch = first + index / (sizes.heads * parts), head = index / parts % sizes.heads, part = index % parts;
     const RowRange rows{std::max(call.rows.begin, batch * sizes.queries), std::min(call.rows.end, (batch + 1) * sizes.queries)};
-    HeadStep(call, table, sizes, index % sizes.heads, Room(sizes, call.workspace, thread)).run(batch, rows);
+    const RowRange own{rows.begin + rows.size() * part / parts, rows.begin + rows.size() * (part + 1) / parts};
+    HeadStep(call, table, sizes, head, Room(sizes, call.workspace, thread)).run(batch, own);
   };
-  if (call.pool != nullptr) return parallel_for(*call.pool, batches * sizes.heads, task);
+  if (call.pool != nullptr) return parallel_for(*call.pool, batches * sizes.heads * parts, task);
   for (std::int64_t index = 0; index < batches * sizes.heads; ++index) task(index, 0);
 }
 

@@ -1,6 +1,17 @@
 #include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
+
+std::int64_t granule_for_threads(std::int64_t panels, std::int64_t most, std::int64_t least, int threads) noexcept {
+  const auto longest_share = [&](std::int64_t granule) {
+    return std::min(panels, ceil_div(ceil_div(panels, granule), std::int64_t{threads}) * granule);
+  };
+  std::int64_t best = most;
+  for (std::int64_t granule = most - 1; threads > 1 && granule >= least; --granule)
+    if (longest_share(granule) < longest_share(best)) best = granule;
+  return best;
+}
+
 Blocks::Blocks(const PanelGeometry& geometry, ChannelRange channels, std::int64_t outputs, std::int64_t outputs_per_group,
                std::int64_t block_bytes, std::int64_t granule) noexcept
     : channels_(channels),
@@ -21,6 +32,17 @@ Blocks::Blocks(const PanelGeometry& geometry, ChannelRange channels, std::int64_
 void Blocks::set_count(std::int64_t count) noexcept {
   if (per_group_ < outputs_ && per_group_ >= kPanelLanes) return;
   count_ = std::clamp<std::int64_t>(count, 1, granules_);
+}
+
+void Blocks::share(int threads) noexcept {
+  if (threads == 1 || count_ >= 8 * threads) return;
+  std::int64_t best = ceil_div(count_, threads) * threads;
+  const auto of = [&](std::int64_t count) {
+    return weighted::unevenness(granules_, std::clamp<std::int64_t>(count, 1, granules_), threads);
+  };
+  for (std::int64_t count = best + threads; of(best) > kEven && count <= std::min<std::int64_t>(granules_, 8 * threads); count += threads)
+    if (of(count) < of(best)) best = count;
+  set_count(best);
 }
 
 Block Blocks::operator[](std::int64_t i) const noexcept {
@@ -59,6 +81,13 @@ TileJob make_job(const KernelCall& call, const Block& block) noexcept {
 bool shares_pixels(const WeightedParameters& weighted, const StepExtent& extent) noexcept {
   const CostFeatures cost = weighted_cost(weighted, extent);
   return cost.weight_bytes <= 4 * (cost.input_bytes + cost.output_bytes);
+}
+
+bool blocks_are_uneven(Blocks blocks, std::int64_t pixels, int threads) noexcept {
+  constexpr std::int64_t kLeastPixels = 64;  // of a weight's 4 bytes, which come from L3 in the time of some 8 products
+  if (threads == 1 || pixels < kLeastPixels) return false;
+  blocks.share(threads);
+  return blocks.unevenness(threads) > kEven;
 }
 
 CostFeatures weighted_cost(const WeightedParameters& weighted, const StepExtent& extent) noexcept {

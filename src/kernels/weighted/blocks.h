@@ -41,6 +41,17 @@ constexpr Interval<std::int64_t> even_part(Interval<std::int64_t> whole, std::in
   return {whole.begin + whole.size() * i / n, whole.begin + whole.size() * (i + 1) / n};
 }
 
+/// How much longer than with even shares `threads` threads take for `units` units of work in `tasks` tasks: 1 is as good as it gets.
+constexpr double unevenness(std::int64_t units, std::int64_t tasks, std::int64_t threads) noexcept {
+  return static_cast<double>(ceil_div(tasks, threads) * ceil_div(units, tasks) * threads) / static_cast<double>(units);
+}
+/// Shares that differ by less than this are even: finding better ones costs as much.
+inline constexpr double kEven = 1.1;
+
+/// How many panels should stay together, `most` or fewer down to `least`, so that threads that share `panels` of them have even shares: a slice
+/// of a dense layer may have four, which one tile would take.
+std::int64_t granule_for_threads(std::int64_t panels, std::int64_t most, std::int64_t least, int threads) noexcept;
+
 /// A run of panels of one group.
 struct Block {
   std::int64_t first_panel = 0;  // of the whole weight
@@ -62,6 +73,10 @@ class Blocks {
   bool are_granules() const noexcept { return count_ == granules_; }
   /// As many blocks as panels allow, up to `count`. Blocks of grouped nodes are the groups, whatever is asked.
   void set_count(std::int64_t count) noexcept;
+  /// Makes as few more blocks as give `threads` threads even shares, or the most even ones that there are.
+  void share(int threads) noexcept;
+  /// Of the threads' shares (see above).
+  double unevenness(int threads) const noexcept { return weighted::unevenness(granules_, count_, threads); }
   Block operator[](std::int64_t i) const noexcept;
 
  private:
@@ -112,6 +127,10 @@ struct UnitGrid {
 /// Should threads share a step by pixels rather than by blocks? Then each reads all weights; else each reads all inputs, and half of them,
 /// like half of what it writes, is in another core's cache. That costs 4 times as much a byte, measured on 14x14 and 7x7 maps.
 bool shares_pixels(const WeightedParameters& weighted, const StepExtent& extent) noexcept;
+
+/// Should they, where blocks would be the better share, because blocks cannot be shared evenly? Over so many pixels as this asks for, reading
+/// the weights twice costs less than a thread that waits for the other.
+bool blocks_are_uneven(Blocks blocks, std::int64_t pixels, int threads) noexcept;
 
 /// The weights that a thread will most likely want next: those of its next block, fetched by the first tiles of this one, for memory alone
 /// is slower than the first tile of a block; or those of the next step, fetched by the last tiles.

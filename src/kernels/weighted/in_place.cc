@@ -28,13 +28,17 @@ Cut cut_step(const KernelCall& call) noexcept {
   const int threads = thread_count(call);
   const std::int64_t rows = call.rows.size();
   const bool even = rows % threads == 0 || rows >= 8 * threads;
-  const bool by_rows = threads > 1 && even && shares_pixels(conv.weighted, {call.rows, call.channels, threads});
+  const auto blocks_of = [&](std::int64_t bytes) {
+    return Blocks(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels / conv.groups, bytes, 2);
+  };
+  const bool by_rows = threads > 1 && even &&
+                       (shares_pixels(conv.weighted, {call.rows, call.channels, threads}) ||
+                        blocks_are_uneven(blocks_of(kBlockBytes), rows * conv.window.out_w, threads));
   const std::int64_t parts = by_rows ? threads : 1;
   // Few tiles earn no large block: the next is fetched while this one is used, but the first makes its first tile wait.
   const bool few = (by_rows || threads == 1) && rows / parts * conv.window.out_w <= kFewTiles * kMaxTileRows;
-  Blocks blocks(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels / conv.groups,
-                few ? kSmallBlockBytes : kBlockBytes, 2);
-  if (threads > 1 && !by_rows && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
+  Blocks blocks = blocks_of(few ? kSmallBlockBytes : kBlockBytes);
+  if (!by_rows) blocks.share(threads);
   return {blocks, {.parts = parts, .blocks = blocks.count(), .runs = 1}};
 }
 

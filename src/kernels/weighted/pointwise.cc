@@ -99,9 +99,12 @@ PointwiseCut cut_step(const KernelCall& call, const Reading& reading, const Tile
                                    : tiles == 1                       ? INT64_MAX / 2
                                    : pixels <= kFewTiles * table.rows ? kSmallBlockBytes
                                                                       : kBlockBytes;
-  const std::int64_t granule = tile_rows == table.rows_of_three ? 3 : tile_rows <= table.few_rows || pixels <= 3 ? kMostGranule : 2;
+  const std::int64_t most = tile_rows == table.rows_of_three ? 3 : tile_rows <= table.few_rows || pixels <= 3 ? kMostGranule : 2;
+  const std::int64_t panels = panels_of_channels(call.channels, reading.outputs_per_group).size();
+  const std::int64_t granule =
+      by_pixels ? most : granule_for_threads(panels, most, std::min<std::int64_t>(pixels <= 3 ? 1 : 2, most), threads);
   Blocks blocks(weighted_of(call).panels, call.channels, reading.outputs, reading.outputs_per_group, block_bytes, granule);
-  if (threads > 1 && !by_pixels && blocks.count() < 8 * threads) blocks.set_count(ceil_div(blocks.count(), threads) * threads);
+  if (!by_pixels) blocks.share(threads);
   UnitGrid units{.parts = by_pixels ? threads : 1, .blocks = blocks.count()};
   const std::int64_t part_bytes = pixels / units.parts * reading.depth * static_cast<std::int64_t>(sizeof(float));
   units.runs = std::clamp<std::int64_t>(part_bytes / kStripBytes, 1, tiles / units.parts);

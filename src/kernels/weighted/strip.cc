@@ -105,7 +105,11 @@ StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& ext
     const std::int64_t units = OutAreas(extent.rows, w, plan).count() * blocks;
     return units < 8 * extent.threads && units % extent.threads != 0;
   };
-  while (uneven() && plan.out_rows > 1 && plan.out_rows * plan.out_columns > 4 * kMaxTileRows)
+  // Threads without work are worth short strips.
+  const auto least_pixels = [&] {
+    return OutAreas(extent.rows, w, plan).count() * blocks < extent.threads ? kMaxTileRows : 4 * kMaxTileRows;
+  };
+  while (uneven() && plan.out_rows > 1 && plan.out_rows * plan.out_columns > least_pixels())
     set_area(w, direction, ceil_div(most, ++parts), plan.out_columns, plan);
   return plan;
 }
@@ -118,14 +122,18 @@ StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent,
   const PanelLayout& layout = conv.weighted.panels.layout;
   const bool in_pairs = is_narrow(layout) || layout.layout == WeightLayout::kSparse;
   Blocks blocks = blocks_of(in_pairs ? 1 : kBlockBytes);
-  bool by_pixels = extent.threads > 1 && shares_pixels(conv.weighted, extent);
-  if (!by_pixels && blocks.count() < 8 * extent.threads) blocks.set_count(ceil_div(blocks.count(), extent.threads) * extent.threads);
+  const std::int64_t all_pixels = extent.rows.size() * conv.window.out_w;
+  bool by_pixels = extent.threads > 1 && (shares_pixels(conv.weighted, extent) || blocks_are_uneven(blocks, all_pixels, extent.threads));
+  if (!by_pixels) blocks.share(extent.threads);
   const std::int64_t depth = conv.in_channels / conv.groups;
   // Tiles over sparse panels load an input for each multiply-add, and a core loads one a cycle of those at the same place of a line.
   const std::int64_t gap = layout.layout == WeightLayout::kSparse && depth % 16 == 0 ? kGapOfLines : 0;
   const StripPlan strip = plan_strips(conv.window, depth, extent, by_pixels ? 1 : blocks.count(), direction, gap);
   const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
-  by_pixels = by_pixels && areas % extent.threads == 0;
+  if (by_pixels && areas % extent.threads != 0) {
+    by_pixels = false;
+    blocks.share(extent.threads);
+  }
   // Weights come back from L3 while tiles work; strips would be copied again by a core that waits for them. Threads that share the blocks
   // keep theirs.
   const std::int64_t pixels = strip.out_rows * strip.out_columns;
