@@ -139,6 +139,18 @@ TEST_CASE("blocks that threads cannot share evenly") {
     }
 }
 
+TEST_CASE("rows so few and long that threads share their columns") {
+  for (std::int64_t rows : {1, 3})
+    for (std::int64_t columns : {84, 85, 127, 200, 1201})
+      for (std::int64_t stride : {1, 2}) {
+        Problem p = convolution(rows, columns, 9, 20, 3, stride, 1);
+        p.bias = true;
+        p.residual = rows == 3;
+        sweep_direct(p);
+        sweep_direct(convolution(rows, columns, 7, 33, 5, stride, columns % 2 == 0 ? 2 : 4, 1, 1 + columns % 2));
+      }
+}
+
 TEST_CASE("1x1 convolutions, any stride") {
   for (std::int64_t stride : {1, 2, 3})
     for (std::int64_t c : {1, 4, 15, 64})

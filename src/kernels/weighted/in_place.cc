@@ -17,10 +17,12 @@ namespace {
 
 constexpr auto kFloatSize = static_cast<std::int64_t>(sizeof(float));
 
-/// How a step is cut: blocks of panels, and with threads parts of the rows where those are the better share.
+/// How a step is cut: blocks of panels, and with threads parts of the pixels where those are the better share: rows, or columns where the
+/// rows are few, as in one dimension.
 struct Cut {
   Blocks blocks;
   UnitGrid units;
+  bool by_columns;
 };
 
 Cut cut_step(const KernelCall& call) noexcept {
@@ -31,15 +33,16 @@ Cut cut_step(const KernelCall& call) noexcept {
   const auto blocks_of = [&](std::int64_t bytes) {
     return Blocks(conv.weighted.panels, call.channels, conv.out_channels, conv.out_channels / conv.groups, bytes, 2);
   };
-  const bool by_rows = threads > 1 && even &&
-                       (shares_pixels(conv.weighted, {call.rows, call.channels, threads}) ||
-                        blocks_are_uneven(blocks_of(kBlockBytes), rows * conv.window.out_w, threads));
-  const std::int64_t parts = by_rows ? threads : 1;
+  const bool wide = conv.window.out_w >= 2 * kMaxTileRows * threads;
+  const bool by_pixels = threads > 1 && (even || wide) &&
+                         (shares_pixels(conv.weighted, {call.rows, call.channels, threads}) ||
+                          blocks_are_uneven(blocks_of(kBlockBytes), rows * conv.window.out_w, threads));
+  const std::int64_t parts = by_pixels ? threads : 1;
   // Few tiles earn no large block: the next is fetched while this one is used, but the first makes its first tile wait.
-  const bool few = (by_rows || threads == 1) && rows / parts * conv.window.out_w <= kFewTiles * kMaxTileRows;
+  const bool few = (by_pixels || threads == 1) && rows / parts * conv.window.out_w <= kFewTiles * kMaxTileRows;
   Blocks blocks = blocks_of(few ? kSmallBlockBytes : kBlockBytes);
-  if (!by_rows) blocks.share(threads);
-  return {blocks, {.parts = parts, .blocks = blocks.count(), .runs = 1}};
+  if (!by_pixels) blocks.share(threads);
+  return {blocks, {.parts = parts, .blocks = blocks.count(), .runs = 1}, by_pixels && !even};
 }
 
 /// Outputs whose windows meet the same taps, and the distances between their input rows.
@@ -57,26 +60,26 @@ bool same_windows(const InputRows& a, const InputRows& b) noexcept {
   return a.taps == b.taps && std::equal(a.offsets, a.offsets + a.taps.size(), b.offsets);
 }
 
-/// Calls body(rectangle) for all rectangles of `rows`.
+/// Calls body(rectangle) for all rectangles of `rows` and `columns`.
 template <class Body>
-void for_each_rectangle(const RowView& in, const Window& w, RowRange rows, const Body& body) noexcept {
+void for_each_rectangle(const RowView& in, const Window& w, RowRange rows, Interval<std::int64_t> columns, const Body& body) noexcept {
   const auto taps_of = [&](std::int64_t x) { return taps_inside(x * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w); };
   std::int64_t row = rows.begin;
   while (row < rows.end) {
     std::int64_t offsets[kMostTapsInPlace], others[kMostTapsInPlace];
     Rectangle part{.rows = {row, row + 1}, .inputs = input_rows(in, w, row, offsets)};
     while (part.rows.end < rows.end && same_windows(part.inputs, input_rows(in, w, part.rows.end, others))) ++part.rows.end;
-    for (std::int64_t x = 0; x < w.out_w; x = part.columns.end) {
+    for (std::int64_t x = columns.begin; x < columns.end; x = part.columns.end) {
       part.taps_x = taps_of(x);
       part.columns = {x, x + 1};
-      while (part.columns.end < w.out_w && taps_of(part.columns.end) == part.taps_x) ++part.columns.end;
+      while (part.columns.end < columns.end && taps_of(part.columns.end) == part.taps_x) ++part.columns.end;
       body(part);
     }
     row = part.rows.end;
   }
 }
 
-/// One unit: a block of panels and a part of the rows.
+/// One unit: a block of panels and a part of the rows or columns.
 class InPlaceUnit {
  public:
   InPlaceUnit(const KernelCall& call, const TileTable& tiles, const Cut& cut, const UnitPlace& place) noexcept
@@ -88,19 +91,20 @@ class InPlaceUnit {
         cut_(cut),
         place_(place),
         block_(cut.blocks[place.block]),
-        rows_(even_part({call.rows.begin, call.rows.end}, place.run, cut.units.parts)),
+        rows_(cut.by_columns ? call.rows : even_part({call.rows.begin, call.rows.end}, place.run, cut.units.parts)),
+        columns_(cut.by_columns ? even_part({0, w_.out_w}, place.run, cut.units.parts) : Interval<std::int64_t>{0, w_.out_w}),
         depth_(conv_.in_channels / conv_.groups),
         products_(w_.taps() * depth_) {}
 
   void run() const noexcept {
     std::int64_t whole_tiles = 0;
-    for_each_rectangle(in_, w_, rows_, [&](const Rectangle& part) { whole_tiles += is_whole(part) ? tiles_of(part) : 0; });
+    for_each_rectangle(in_, w_, rows_, columns_, [&](const Rectangle& part) { whole_tiles += is_whole(part) ? tiles_of(part) : 0; });
     const NextPanels next(call_, cut_.blocks, place_, whole_tiles);
     std::int64_t tile = 0;
-    for_each_rectangle(in_, w_, rows_, [&](const Rectangle& part) {
+    for_each_rectangle(in_, w_, rows_, columns_, [&](const Rectangle& part) {
       if (is_whole(part)) tile += run_rectangle(part, &next, tile);
     });
-    for_each_rectangle(in_, w_, rows_, [&](const Rectangle& part) {
+    for_each_rectangle(in_, w_, rows_, columns_, [&](const Rectangle& part) {
       if (!is_whole(part)) run_rectangle(part, nullptr, 0);
     });
   }
@@ -194,6 +198,7 @@ class InPlaceUnit {
   const UnitPlace place_;
   const Block block_;
   const RowRange rows_;
+  const Interval<std::int64_t> columns_;
   const std::int64_t depth_;
   const std::int64_t products_;  // of a whole window
 };

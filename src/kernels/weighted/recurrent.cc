@@ -10,8 +10,9 @@ namespace {
 using elementwise::RunTable;
 using operators::RecurrentParameters;
 
-/// Sums of fewer bytes of weights are formed by one thread: the others would take longer to come.
-constexpr std::int64_t kWorthThreads = 64 * 1024;
+/// Sums of fewer bytes of weights are formed by one thread, in whose own cache they stay: the others would take as long to come, and to
+/// bring what each time step of theirs made (with 256 KiB, two threads took a fifth longer than one).
+constexpr std::int64_t kWorthThreads = 512 * 1024;
 constexpr std::int64_t kGranule = 4;  // panels that a tile of few rows takes at once
 
 /// Floats of the workspace that a batch entry has: its sums, and two runs of intermediate values.

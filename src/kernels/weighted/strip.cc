@@ -111,6 +111,8 @@ StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& ext
   };
   while (uneven() && plan.out_rows > 1 && plan.out_rows * plan.out_columns > least_pixels())
     set_area(w, direction, ceil_div(most, ++parts), plan.out_columns, plan);
+  for (std::int64_t across = ceil_div(w.out_w, plan.out_columns); uneven() && plan.out_rows == 1 && plan.out_columns > least_pixels();)
+    set_area(w, direction, 1, ceil_div(w.out_w, ++across), plan);
   return plan;
 }
 
