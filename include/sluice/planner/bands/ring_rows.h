@@ -122,7 +122,8 @@ class HeldRows {
       links_.made[at] = rows.begin;
       const auto add = [&](std::size_t r) {
         const auto held = [&](std::size_t one) { return links_.oldest[one] < links_.made[one]; };
-        const bool parts_held = std::any_of(joined.begin(), joined.end(), [&](const JoinedPart& j) { return j.whole == r && held(j.part); });
+        const bool parts_held =
+            std::any_of(joined.begin(), joined.end(), [&](const JoinedPart& j) { return j.whole == r && held(j.part); });
         links_.uses[r].add(step, parts_held || held(r));
       };
       for (std::size_t l = place.links; l < place.links_end; ++l) add(home[links_.links[l].maker]);
