@@ -133,11 +133,12 @@ class StepCosts {
     const double to_do = share_to_do(*problem_.graph, problem_.graph->node(id), band.rows, band.there_bytes);
     const double done = (all.flops > 0 ? std::max(share, static_cast<double>(work.cost.flops) / all.flops) : share) * to_do;
     // What the fit says that tensors cost which a core's own cache does not hold, as far as the band has none of them.
-    const double rows = static_cast<double>(work.cost.input_bytes + work.cost.output_bytes);
-    const double saved = std::min(all.far, all.seconds) * std::max(0.0, 1 - static_cast<double>(band.far_bytes) / std::max(rows, 1.0));
+    const double rows = to_do * static_cast<double>(work.cost.input_bytes + work.cost.output_bytes);
+    const double saved =
+        to_do * std::min(all.far, all.seconds) * std::max(0.0, 1 - static_cast<double>(band.far_bytes) / std::max(rows, 1.0));
     const double cold =
         problem_.profile->step_overhead_seconds + kStart * problem_.profile->compute_slowdown + seconds_to_come_back(id, band);
-    return std::max(0.0, done * all.seconds - share * to_do * saved + (1 - share) * cold - rated);
+    return std::max(0.0, done * all.seconds - share * saved + (1 - share) * cold - rated);
   }
 
   /// Where all nodes of a chain touch more in a round than a core's own cache holds, a band finds its weights and workspace in a shared one.

@@ -65,11 +65,11 @@ double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId
   // Between two bands only the chain's others touched anything: what cores share keeps a band's weights, though a core's own cache does not.
   work.run_bytes = kernels.run_bytes();
   if (step.round_bytes != 0) work.run_bytes = std::min(work.run_bytes, std::max(step.round_bytes, profiler::kSharedCachesKeep));
-  // A band is small, but tensors that it reads from outside its chain are not in a nearer cache.
-  const double seconds = step_seconds(profiler::UsedKernel{kernel.id, use}, node, work) +
-                         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes);
+  // A band is small, but tensors that it reads from outside its chain are not in a nearer cache. What is in place already is not among them.
+  const double seconds = step_seconds(profiler::UsedKernel{kernel.id, use}, node, work);
   const double dispatch = std::min(seconds, profile.step_overhead_seconds);
   return dispatch + (seconds - dispatch) * share_to_do(graph, node, extent.rows, step.there_bytes) +
+         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
          (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
 }
 
