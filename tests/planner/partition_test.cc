@@ -309,6 +309,28 @@ TEST_CASE("assumed rates price steps of few dispatches higher in bands, and no o
   CHECK(factor(1) == Approx(1));  // measured rates say it themselves
 }
 
+TEST_CASE("what a concatenation finds in place takes no time, and what it copies from afar takes the same") {
+  NetBuilder net("in place");
+  const TensorId x = net.input({1, 256, 256, 16});
+  net.output(net.relu(net.concat({x, net.conv(x, {.channels = 48})}, 3)));
+  const model::Graph graph = net.finish();
+  const profiler::DeviceProfile profile;
+  const Problem problem = problem_of(graph, profile);
+  const auto seconds = [&](std::uint64_t there_bytes, std::uint64_t far_bytes) {
+    StepSpec step{0, {0, 64}};
+    step.rows = {0, 64};
+    step.there_bytes = there_bytes;
+    step.far_bytes = far_bytes;
+    return price_step(graph, problem.kernels, NodeId(1), step, profile, problem.threads);
+  };
+  const std::uint64_t all = 64 * 256 * 64 * sizeof(float), far = all / 4;
+  const double none = seconds(0, 0), dispatch = profile.step_overhead_seconds;
+  CHECK(none > 2 * dispatch);
+  CHECK(seconds(all, 0) == Approx(dispatch));
+  CHECK(seconds(all / 4 * 3, 0) == Approx(dispatch + (none - dispatch) / 4));
+  CHECK(seconds(all / 4 * 3, far) - seconds(all / 4 * 3, 0) == Approx(seconds(0, far) - none));
+}
+
 TEST_CASE("bands that read weights again save more than a hundredth of the time") {
   int read_more = 0;
   for (const std::int64_t positions : {320, 512}) {
