@@ -4,6 +4,12 @@
 //           |   b: row 0   ####                       it, both included
 //           +-------------------------- steps
 //
+// One pair of tensors has rows in common all the time: a concatenation in a ring, and a part of it that is made where the whole has it. Rows of
+// one number are then the same bytes with the same values; the step that puts the parts together finds them there.
+//
+//     ring of 2 | a: row 0 #### | b | whole: row 0    ####   |        row 2 of a comes behind the last read of row 0 of the whole
+//               | a: row 1   ## | b | whole: row 1      ##   |
+//
 // The steps of a plan are walked once for each tensor that is asked for, and pairs of rows are compared one by one: there is no cleverness
 // here that could be wrong.
 #pragma once
@@ -30,7 +36,6 @@ class RowLives {
   /// Is there no step at which two rows matter that have a byte in common? Of two placed tensors of one buffer that have no views; what is
   /// read through a view is not seen. Also false where the answer takes too long.
   bool apart(std::size_t a, std::size_t b) {
-    constexpr std::size_t kMostPairs = std::size_t{1} << 26;
     const std::vector<Row>& rows = rows_of(a);
     const std::vector<Row>& others = rows_of(b);
     pairs_ += rows.size() * others.size();
@@ -38,6 +43,20 @@ class RowLives {
     for (const Row& row : rows)
       for (const Row& other : others)
         if (row.bytes.overlaps(other.bytes) && row.steps.overlaps(other.steps)) return false;
+    return true;
+  }
+
+  /// Does `part` lie in the ring of `whole`, which `maker` concatenates along the last axis, where the whole has it? And is there no step at
+  /// which two rows of them matter that have other numbers and one slot? Of placed tensors without views that steps make. Also false where the
+  /// answer takes too long.
+  bool part_of_ring(std::size_t part, std::size_t whole, const model::Node& maker) {
+    if (!lies_in_place(part, whole, maker)) return false;
+    const std::vector<Row>& rows = rows_of(part);
+    const std::vector<Row>& others = rows_of(whole);
+    const auto ring = static_cast<std::size_t>(plan_.tensors[whole].ring_rows);
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      for (std::size_t k = r % ring; k < others.size(); k += ring)
+        if (++pairs_ > kMostPairs || (k != r && rows[r].steps.overlaps(others[k].steps))) return false;
     return true;
   }
 
@@ -51,6 +70,8 @@ class RowLives {
   }
 
  private:
+  static constexpr std::size_t kMostPairs = std::size_t{1} << 26;
+
   struct Row {
     Interval<std::int64_t> bytes;  // in the buffer
     StepRange steps;
@@ -60,6 +81,25 @@ class RowLives {
     const auto [known, is_new] = rows_.try_emplace(t);
     if (is_new) known->second = find(TensorId(t));
     return known->second;
+  }
+
+  /// The same ring, and the part's first channel at its place in a pixel.
+  bool lies_in_place(std::size_t part, std::size_t whole, const model::Node& maker) const {
+    const TensorPlacement &inner = plan_.tensors[part], &outer = plan_.tensors[whole];
+    const model::Tensor& out = graph_.tensors[whole];
+    if (maker.op != model::OpKind::kConcat || maker.as<model::AxisAttributes>().axis + 1 != out.shape.rank()) return false;
+    if (inner.buffer != outer.buffer || inner.row_pitch != outer.row_pitch || inner.pixel_pitch != outer.pixel_pitch) return false;
+    if (inner.ring_rows < 1 || inner.ring_rows != outer.ring_rows || graph_.tensors[part].dtype != out.dtype) return false;
+    std::uint64_t at = outer.offset.count();
+    bool there = false;
+    for (const TensorId in : maker.inputs) {
+      if (in == TensorId(part)) {
+        if (there || at != inner.offset.count()) return false;  // one tensor is at one place
+        there = true;
+      }
+      at += static_cast<std::uint64_t>(row_extents(graph_.tensor(in).shape).channels) * size_of(out.dtype);
+    }
+    return there;
   }
 
   std::vector<Row> find(TensorId t) const {

@@ -7,7 +7,8 @@
 //
 // A node in bands is read before it is whole. Its steps then follow the rows, all channels of a band before the next, and a reader takes
 // rows of finished bands only. A ring holds the newest rows: a reader takes none that are older, and none is read that a band has replaced.
-// Tensors on the same bytes may take turns, row by row: whenever a row matters, no other does that has a byte of it.
+// Tensors on the same bytes may take turns, row by row: whenever a row matters, no other does that has a byte of it, but for that of the
+// concatenation in whose ring a part is made at its place.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -398,9 +399,11 @@ class ContentVerifier {
     const PlacedTensor a = placed(TensorId(earlier));
     const PlacedTensor b = placed(TensorId(later));
     if (views_disjoint(a, b)) return true;
-    if (!has_views_[earlier] && !has_views_[later] && row_lives_.apart(earlier, later)) return true;
+    const bool seen = !has_views_[earlier] && !has_views_[later];
+    if (seen && row_lives_.apart(earlier, later)) return true;
     if (first_write_[later] < 0) return false;
     const NodeId writer = plan_.steps[static_cast<std::size_t>(first_write_[later])].node;
+    if (seen && first_write_[earlier] >= 0 && row_lives_.part_of_ring(earlier, later, graph_.node(writer))) return true;
     const LastReads& reads = reads_[earlier];
     const std::int64_t by_others = std::max(reads.node == writer && reads.last >= 0 ? reads.by_other : reads.last, ready_[earlier] - 1);
     if (by_others >= first_write_[later] && !reads_stay_ahead(earlier, later, by_others)) return false;

@@ -309,6 +309,28 @@ TEST_CASE("assumed rates price steps of few dispatches higher in bands, and no o
   CHECK(factor(1) == Approx(1));  // measured rates say it themselves
 }
 
+TEST_CASE("what a concatenation finds in place takes no time, and what it copies from afar takes the same") {
+  NetBuilder net("in place");
+  const TensorId x = net.input({1, 256, 256, 16});
+  net.output(net.relu(net.concat({x, net.conv(x, {.channels = 48})}, 3)));
+  const model::Graph graph = net.finish();
+  const profiler::DeviceProfile profile;
+  const Problem problem = problem_of(graph, profile);
+  const auto seconds = [&](std::uint64_t there_bytes, std::uint64_t far_bytes) {
+    StepSpec step{0, {0, 64}};
+    step.rows = {0, 64};
+    step.there_bytes = there_bytes;
+    step.far_bytes = far_bytes;
+    return price_step(graph, problem.kernels, NodeId(1), step, profile, problem.threads);
+  };
+  const std::uint64_t all = 64 * 256 * 64 * sizeof(float), far = all / 4;
+  const double none = seconds(0, 0), dispatch = profile.step_overhead_seconds;
+  CHECK(none > 2 * dispatch);
+  CHECK(seconds(all, 0) == Approx(dispatch));
+  CHECK(seconds(all / 4 * 3, 0) == Approx(dispatch + (none - dispatch) / 4));
+  CHECK(seconds(all / 4 * 3, far) - seconds(all / 4 * 3, 0) == Approx(seconds(0, far) - none));
+}
+
 TEST_CASE("bands that read weights again save more than a hundredth of the time") {
   int read_more = 0;
   for (const std::int64_t positions : {320, 512}) {
@@ -428,8 +450,8 @@ TEST_CASE("a node's steps are those of its bands, or one of all rows") {
 TEST_CASE("in a region rings share bytes, and its input dies under its output") {
   NetBuilder net("shares");
   TensorId x = net.conv(net.input({1, 64, 32, 16}), {.channels = 16, .kernel = 3});
-  x = net.relu(net.concat({net.relu(x), net.conv(x, {.channels = 16})}, 3));
-  x = net.conv(x, {.channels = 32, .kernel = 3});
+  x = net.relu(net.concat({net.relu(x), net.conv(x, {.channels = 16})}, 2));
+  x = net.conv(x, {.channels = 16, .kernel = 3});
   net.output(net.dense(net.reshape(x, {1, net.shape(x).element_count()}), 16));
   model::Graph graph = net.finish();
   const KernelChoice kernels = *select_kernels(graph);
@@ -454,6 +476,45 @@ TEST_CASE("in a region rings share bytes, and its input dies under its output") 
   CHECK(live_peak(after) < before);
   const std::uint64_t in = graph.tensor(graph.inputs[0].tensor).bytes().count();
   if (banded->overlaid) CHECK(banded->overlaid->bytes < in + cutter.output_bytes(5));
+}
+
+TEST_CASE("what a region makes of a concatenation lies in its ring, unless that runs too far ahead") {
+  // Behind `far` come three windows of three rows each before the concatenation: it is up to four rows ahead of what they make.
+  NetBuilder net("joined");
+  const TensorId far = net.conv(net.input({1, 64, 16, 16}), {.channels = 16, .kernel = 3});
+  TensorId near = far;
+  for (int i = 0; i < 3; ++i) near = net.conv(near, {.channels = i == 2 ? 48 : 16, .kernel = 3});
+  const TensorId whole = net.concat({far, near}, 3);
+  net.output(net.conv(whole, {.channels = 16, .kernel = 3}));
+  const model::Graph graph = net.finish();
+  const KernelChoice kernels = *select_kernels(graph);
+  const std::vector<NodeId> order = graph_order(graph);
+  std::vector<bool> apart(graph.tensors.size(), false);
+  Uses(graph, kernels, order).mark_inside({0, 6, 64}, apart);
+  const Views views = assign_views(graph, kernels, order, false, apart);
+  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
+  const std::optional<Banded> banded = cutter.cut_on_demand(0, 6, 64);
+  REQUIRE(banded.has_value());
+  REQUIRE(banded->joined.size() == 1);
+  CHECK(banded->joined[0].part == 3);
+  CHECK(banded->joined[0].whole == 4);
+  CHECK(banded->joined[0].offset == 16 * sizeof(float));
+  CHECK_FALSE(banded->has_ring(3));
+  CHECK(banded->has_ring(0));
+  CHECK(banded->ring_rows[3] == banded->ring_rows[4]);
+  // Three quarters of what the concatenation's steps would copy.
+  for (const BandStep& step : banded->chain.steps)
+    CHECK(step.there_bytes == (step.position == 4 ? static_cast<std::uint64_t>(step.rows.size()) * 16 * 48 * sizeof(float) : 0));
+  Views after = views;
+  cutter.apply(*banded, after);
+  const plan::TensorPlacement &part = after.tensors[near.index()], &all = after.tensors[whole.index()];
+  CHECK(part.buffer == all.buffer);
+  CHECK(part.offset == all.offset + Bytes(16 * sizeof(float)));
+  CHECK((part.row_pitch == all.row_pitch && part.pixel_pitch == all.pixel_pitch));
+  // No two rows of the ring are held in one slot.
+  const std::vector<SlotUse> slots = cutter.slots_of(*banded);
+  for (const auto& slot : slots[4].busy)
+    for (std::size_t i = 0; i + 1 < slot.size(); ++i) CHECK(slot[i].end <= slot[i + 1].begin);
 }
 
 TEST_CASE("rings that are done before the last rows of a region's output lie there, and what is needed then does not") {

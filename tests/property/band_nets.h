@@ -1,6 +1,10 @@
 // Small networks in which rows go every way that bands must follow: windows, strides, residuals, joins, skips, an attention.
 #pragma once
 
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/planner/nets.h"
@@ -50,6 +54,43 @@ inline model::Graph joining_net() {
     made.push_back(net.conv(net.conv(net.relu(all), {.channels = 40}), {.channels = 16, .kernel = 3}));
   }
   net.output(net.pool(net.conv(net.concat(made, 3), {.channels = 32}), 2, 2));
+  return net.finish();
+}
+
+/// Maps of one size, each made of up to three before it that are put together along the channels, in windows of one row or three: parts that
+/// run ahead of the rest, parts of several concatenations, and such as something else reads.
+inline model::Graph random_joining_net(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  NetBuilder net("random joins " + std::to_string(seed));
+  struct Map {
+    TensorId id;
+    bool read = false;
+  };
+  std::vector<Map> maps{{net.conv(net.input({1, 13, 6, 3}), {.channels = 16, .kernel = 3})}};
+  const auto concat = [&](const std::vector<std::size_t>& parts) {
+    std::vector<TensorId> ids;
+    for (const std::size_t i : parts) {
+      ids.push_back(maps[i].id);
+      maps[i].read = true;
+    }
+    return ids.size() == 1 ? ids[0] : net.concat(ids, 3);
+  };
+  for (int layer = 0; layer < 5; ++layer) {
+    std::vector<std::size_t> parts{maps.size() - 1};
+    for (int more = pick(0, 2); more > 0; --more) {
+      const auto other = static_cast<std::size_t>(pick(0, static_cast<int>(maps.size()) - 1));
+      if (std::find(parts.begin(), parts.end(), other) == parts.end()) parts.push_back(other);
+    }
+    std::shuffle(parts.begin(), parts.end(), random);
+    const TensorId in = concat(parts);
+    maps.push_back({pick(0, 3) == 0 ? net.pool(in, 3, 1, 1) : net.conv(in, {.channels = 8 * pick(1, 3), .kernel = 2 * pick(0, 1) + 1})});
+  }
+  std::vector<std::size_t> rest;
+  for (std::size_t i = 0; i < maps.size(); ++i)
+    if (!maps[i].read) rest.push_back(i);
+  if (rest.size() == 1) rest.insert(rest.begin(), 0);
+  net.output(net.pool(net.conv(concat(rest), {.channels = 16, .kernel = 3}), 2, 2));
   return net.finish();
 }
 

@@ -8,13 +8,26 @@
 namespace sluice::planner {
 namespace {
 
+std::size_t joined_parts(const model::Graph& graph, const plan::Plan& plan) {
+  std::size_t count = 0;
+  for (const model::Node& node : graph.nodes) {
+    const plan::TensorPlacement& whole = plan.tensors[node.outputs[0].index()];
+    if (node.op != model::OpKind::kConcat || whole.ring_rows == 0) continue;
+    for (const TensorId in : node.inputs) {
+      const plan::TensorPlacement& part = plan.tensors[in.index()];
+      count += part.buffer == whole.buffer && part.ring_rows == whole.ring_rows && part.pixel_pitch == whole.pixel_pitch ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 /// Each run of nodes as a region, in several numbers of bands, weights held and read again. `in_place`: sums stay in the place of what they
-/// add to.
-void check_regions(const model::Graph& graph, bool in_place = false) {
+/// add to. How many parts of concatenations were made in their ring.
+std::size_t check_regions(const model::Graph& graph, bool in_place = false) {
   INFO(graph.name);
   const Filled model(graph);
   const std::vector<std::byte> expected = run(model, ForcedBands(model.graph, 1).plan({}, 1 << 20), 1);
-  std::size_t plans = 0, rings = 0;
+  std::size_t plans = 0, rings = 0, joined = 0;
   for (const int threads : {1, 2}) {
     const ForcedBands bands(model.graph, threads);
     for (std::size_t first = 0; first < graph.nodes.size(); first += 2) {
@@ -26,6 +39,7 @@ void check_regions(const model::Graph& graph, bool in_place = false) {
             if (!plan) continue;
             ++plans;
             for (const plan::TensorPlacement& t : plan->tensors) rings += t.ring_rows > 0 ? 1 : 0;
+            joined += joined_parts(graph, *plan);
             REQUIRE(run(model, *plan, threads) == expected);
           }
         }
@@ -34,6 +48,7 @@ void check_regions(const model::Graph& graph, bool in_place = false) {
   }
   CHECK(plans >= 20);
   CHECK(rings >= 20);
+  return joined;
 }
 
 void check_same_bits(const model::Graph& graph) {
@@ -72,6 +87,12 @@ TEST_CASE("regions with joins, skips and residuals give the same bits as whole m
   check_regions(skipping_net());
   check_regions(image_net());
   check_regions(winograd_net());
+}
+
+TEST_CASE("parts that are made in a concatenation's ring give the same bits as parts that are copied there") {
+  std::size_t joined = 0;
+  for (std::uint32_t seed = 1; seed <= 6; ++seed) joined += check_regions(random_joining_net(seed));
+  CHECK(joined >= 100);
 }
 
 TEST_CASE("regions whose sums stay in the place of what they add to give the same bits as whole maps") {

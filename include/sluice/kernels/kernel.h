@@ -51,7 +51,7 @@ struct KernelDescriptor {
   /// A step reads the input rows that its output rows need after they are widened to multiples of this within their image (Winograd's
   /// squares are 4 rows high). Bands cut at multiples compute nothing twice.
   std::int64_t row_granule = 1;
-  /// Bit i: the output may be the same tensor as input i (K4), given equal shapes.
+  /// Bit i: the output may be the same tensor as input i (K4), given equal shapes; of a concatenation, input i may be a part of the output.
   std::uint32_t (*in_place_inputs)(const model::Graph&, const model::Node&) noexcept = nullptr;
   /// Whether all inputs and the output may have any pitch. If not, the planner keeps them dense.
   bool takes_pitches = true;

@@ -204,7 +204,7 @@ inline constexpr std::array<KernelDescriptor, kKinds + 7> kKernels = {
     in_place(banded<OpKind::kAffine, affine_parameters, reference::affine>("reference/affine"), full_shape_inputs),
     in_place(banded<OpKind::kSoftmax, softmax_parameters, reference::softmax>("reference/softmax"), full_shape_inputs),
     banded<OpKind::kLrn, lrn_parameters, reference::lrn>("reference/lrn"),
-    of_types(banded<OpKind::kConcat, concat_parameters, reference::concat>("reference/concat"), same_types),
+    in_place(of_types(banded<OpKind::kConcat, concat_parameters, reference::concat>("reference/concat"), same_types), first_in_place),
     of_types(describe<number_of(OpKind::kSlice), OpKind::kSlice, slice_parameters, reference::slice>("reference/slice"), same_types),
     of_types(banded<OpKind::kPad, pad_parameters, reference::pad>("reference/pad"), same_types),
     describe<number_of(OpKind::kResize), OpKind::kResize, resize_parameters, reference::resize>("reference/resize"),

@@ -95,8 +95,6 @@ bool takes_winograd(const operators::ConvolutionParameters& conv) noexcept {
          w.dilation_w == 1;
 }
 
-std::uint32_t first_input(const Graph&, const Node&) noexcept { return 1; }
-
 // ---- what they cost
 
 /// A slice of a convolution of groups reads the inputs of the groups that it has outputs of.
@@ -234,7 +232,7 @@ template <KernelId kId, auto kTiles, Fits kFits>
 constexpr KernelDescriptor recurrent(std::string_view name) noexcept {
   KernelDescriptor descriptor = with_workspace<weighted::recurrent_workspace>(
       kernel<kId, recurrent_parameters, weighted::run_recurrent, recurrent_table<kTiles>>({name, OpKind::kRecurrent}, kFits));
-  descriptor.in_place_inputs = first_input;
+  descriptor.in_place_inputs = first_in_place;
   descriptor.cost = cost_by<recurrent_parameters, weighted::recurrent_cost>;
   return descriptor;
 }

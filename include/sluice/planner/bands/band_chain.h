@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sluice/planner/bands/banded.h"
+#include "sluice/planner/bands/ring_rows.h"
 #include "sluice/planner/order/chain.h"
 #include "sluice/planner/order/row_needs.h"
 #include "sluice/planner/order/select_kernels.h"
@@ -88,7 +89,7 @@ class BandCutter {
   std::optional<Banded> cut(std::size_t first, std::size_t end, std::int64_t bands) const {
     for (std::size_t p = first; p < end; ++p)
       if (!takes_bands(p) || rows_of(p) < 1) return std::nullopt;
-    Banded banded{{first, end, {}, {}}, {}, bands, {}, {}, {}};
+    Banded banded{{first, end, {}, {}}, {}, {}, bands, {}, {}, {}};
     std::vector<std::int64_t> made(end - first, 0);  // rows of each position so far
     const std::int64_t rows = rows_of(end - 1);
     for (std::int64_t band = 1; band <= bands; ++band) {
@@ -139,29 +140,17 @@ class BandCutter {
     return std::move(demand.banded);
   }
 
-  /// When each slot of each ring holds a row that matters, by position - first; of those that are no rings there are none.
+  /// When each slot of each ring holds a row that matters, by position - first; of those that have no ring of their own there are none.
   std::vector<SlotUse> slots_of(const Banded& banded) const {
-    const ChainLinks& links = link(banded.chain);
-    std::vector<std::vector<Interval<std::int64_t>>> lives;  // by row: from the step that makes it to the last that reads it
-    for (const ChainLinks::Place& place : links.places) lives.emplace_back(static_cast<std::size_t>(place.rows));
-    for (std::size_t s = 0; s < banded.chain.steps.size(); ++s) {
-      const auto now = static_cast<std::int64_t>(s);
-      const BandStep& step = banded.chain.steps[s];
-      const std::size_t at = step.position - banded.chain.first;
-      for (std::int64_t r = step.rows.begin; r < step.rows.end; ++r) lives[at][static_cast<std::size_t>(r)] = {now, now + 1};
-      for (std::size_t l = links.places[at].links; l < links.places[at].links_end; ++l) {
-        const auto [maker, by] = links.links[l];
-        const RowRange read = by ? rows_read(*by, links.places[at].granule, step.rows) : RowRange{0, links.places[maker].rows};
-        for (std::int64_t r = read.begin; r < read.end; ++r) lives[maker][static_cast<std::size_t>(r)].end = now + 1;
+    std::vector<std::vector<Interval<std::int64_t>>> lives = lives_of_rows(link(banded.chain), banded.chain);
+    for (const JoinedPart& join : banded.joined)
+      for (std::size_t row = 0; row < lives[join.whole].size(); ++row) {
+        Interval<std::int64_t>& life = lives[join.whole][row];
+        life = {std::min(life.begin, lives[join.part][row].begin), std::max(life.end, lives[join.part][row].end)};
       }
-    }
     std::vector<SlotUse> slots(lives.size());
-    for (std::size_t r = 0; r < slots.size(); ++r) {
-      const auto ring = static_cast<std::size_t>(banded.ring_rows[r]);
-      if (ring == 0) continue;
-      slots[r] = {row_bytes(banded.chain.first + r), std::vector<std::vector<Interval<std::int64_t>>>(ring)};
-      for (std::size_t row = 0; row < lives[r].size(); ++row) slots[r].busy[row % ring].push_back(lives[r][row]);
-    }
+    for (std::size_t r = 0; r < slots.size(); ++r)
+      if (banded.has_ring(r)) slots[r] = {row_bytes(banded.chain.first + r), slots_of_rows(lives[r], banded.ring_rows[r])};
     return slots;
   }
 
@@ -176,6 +165,8 @@ class BandCutter {
     for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p)
       if (const std::int64_t ring = banded.ring_rows[p - banded.chain.first]; ring > 0)
         blocks[block_of(p).index()].bytes = banded.shared ? 0 : static_cast<std::uint64_t>(ring) * row_bytes(p);
+    for (const JoinedPart& join : banded.joined)
+      if (!banded.shared) blocks[block_of(banded.chain.first + join.part).index()].bytes = 0;
     if (banded.shared) blocks[block_of(banded.home()).index()].bytes = banded.shared->bytes;
     if (!banded.overlaid) return;
     Block& dying = blocks[placement(banded.overlaid->dying).buffer.index()];
@@ -198,6 +189,11 @@ class BandCutter {
       const std::uint64_t under = banded.under ? banded.under->offsets[p - banded.chain.first] : UnderOutput::kNowhere;
       tensor.buffer = under == UnderOutput::kNowhere ? block_of(banded.home()) : banded.under->block;
       tensor.offset = Bytes(under == UnderOutput::kNowhere ? banded.shared->offsets[p - banded.chain.first] : under);
+    }
+    for (const JoinedPart& join : banded.joined) {
+      plan::TensorPlacement& part = views.tensors[node(banded.chain.first + join.part).outputs[0].index()];
+      part = views.tensors[node(banded.chain.first + join.whole).outputs[0].index()];
+      part.offset += Bytes(join.offset);
     }
     if (banded.overlaid) {
       views.tensors[banded.overlaid->dying.index()].buffer = banded.overlaid->block;
@@ -233,18 +229,25 @@ class BandCutter {
   const ChainLinks& link(const Chain& chain) const {
     links_.places.clear();
     links_.links.clear();
+    links_.joins.clear();
     links_.unread.clear();
     for (std::size_t p = chain.first; p < chain.end; ++p) {
       const Position& position = of_position_[p];
-      ChainLinks::Place place{rows_of(p), position.image_rows, granule(p), links_.links.size(), 0, false};
+      ChainLinks::Place place{.rows = rows_of(p), .image_rows = position.image_rows, .granule = granule(p)};
+      place.links = links_.links.size();
+      place.joins = links_.joins.size();
+      place.joins_parts = node(p).op == model::OpKind::kConcat;
       for (std::size_t i = 0; i < position.inputs.size(); ++i) {
         const TensorId in = node(p).inputs[i];
         if (placement(in).buffer.valid() && in_.tensors[placement(in).buffer.index()] != 1) place.shares_bytes = true;
-        const std::size_t maker = maker_[in.index()];
-        if (maker >= chain.first && maker < chain.end)
-          links_.links.push_back({maker - chain.first, position.inputs[i] ? &*position.inputs[i] : nullptr});
+        const std::size_t by = maker_[in.index()];
+        if (by >= chain.first && by < chain.end)
+          links_.links.push_back({by - chain.first, position.inputs[i] ? &*position.inputs[i] : nullptr});
       }
       place.links_end = links_.links.size();
+      const auto maker = [&](TensorId t) { return maker_[t.index()] - chain.first; };
+      if (connected_ == Connected::kDeclared) list_parts(graph_, node(p), p - chain.first, maker, links_);
+      place.joins_end = links_.joins.size();
       links_.places.push_back(place);
       const bool read = std::any_of(position.readers.begin(), position.readers.end(), [&](Reader r) { return r.position < chain.end; });
       if (!read && p + 1 < chain.end) links_.unread.push_back(p - chain.first);
@@ -302,18 +305,13 @@ class BandCutter {
     note_round_bytes(banded, graph_, views_);
   }
 
-  /// Rings that take turns lie on the same bytes, and what dies under what grows. Behind `finish`.
+  /// Rings that take turns lie on the same bytes, parts of concatenations in the rings of these, and what dies under what grows. Behind `finish`.
   void share(Banded& banded) const {
-    std::uint64_t apart = 0;
-    for (std::size_t r = 0; r < links_.uses.size(); ++r) {
-      links_.uses[r].bytes = 0;
-      if (banded.ring_rows[r] == 0) continue;
-      const std::uint64_t bytes = static_cast<std::uint64_t>(banded.ring_rows[r]) * row_bytes(banded.chain.first + r);
-      apart += bytes;
-      links_.uses[r].bytes = align_up(bytes + kernels::kReadTail.count(), kernels::kReadTail.count());
-    }
-    SharedRings shared = share_rings(links_.uses, kernels::kReadTail.count());
-    if (shared.bytes < apart) banded.shared = std::move(shared);
+    std::vector<std::uint64_t> rows;
+    for (std::size_t p = banded.chain.first; p < banded.chain.end; ++p) rows.push_back(row_bytes(p));
+    lay_out_rings(banded, links_, rows);
+    note_there_bytes(banded, graph_, views_);
+    note_round_bytes(banded, graph_, views_);
     banded.overlaid = overlay(banded);
   }
 
@@ -417,32 +415,11 @@ class BandCutter {
   /// Do the tensors of a block take each other's place in a region, none of them seen through a view?
   bool in_turn(BufferId b) const noexcept { return connected_ == Connected::kDeclared && in_.made[b.index()] == in_.tensors[b.index()]; }
 
-  /// Rows of each position that must be there at once, from the oldest that some later step reads to the newest; 0: all, or it is no ring.
-  /// Notes when they are needed, too.
+  /// Rows of each position that must be there at once; 0: all, or it is no ring. Notes when they are needed, too.
   std::vector<std::int64_t> rings_of(const Chain& chain) const {
-    const std::size_t positions = chain.end - chain.first;
-    std::vector<std::int64_t>&oldest = links_.oldest, &made = links_.made;  // the oldest row that is read from here on, and those before
-    std::vector<std::int64_t> most(positions, 0);
-    links_.uses.resize(positions);
-    for (RingUse& use : links_.uses) use.clear();
-    oldest.clear();
-    for (const ChainLinks::Place& place : links_.places) oldest.push_back(place.rows);
-    made = oldest;
-    for (std::size_t s = chain.steps.size(); s-- > 0;) {
-      const BandStep& step = chain.steps[s];
-      const std::size_t at = step.position - chain.first;
-      most[at] = std::max(most[at], step.rows.end - std::min(oldest[at], step.rows.begin));
-      made[at] = step.rows.begin;
-      links_.uses[at].add(static_cast<std::int64_t>(s), oldest[at] < made[at]);
-      const ChainLinks::Place& place = links_.places[at];
-      for (std::size_t l = place.links; l < place.links_end; ++l) {
-        const auto [maker, by] = links_.links[l];
-        oldest[maker] = std::min(oldest[maker], by == nullptr ? 0 : rows_read(*by, place.granule, step.rows).begin);
-        links_.uses[maker].add(static_cast<std::int64_t>(s), oldest[maker] < made[maker]);
-      }
-    }
-    for (std::size_t r = 0; r < positions; ++r)
-      if (r + 1 == positions || most[r] >= links_.places[r].rows || !stays_inside(chain.first + r, chain.end)) most[r] = 0;
+    std::vector<std::int64_t> most = HeldRows(links_, chain).alone();
+    for (std::size_t r = 0; r < most.size(); ++r)
+      if (r + 1 == most.size() || most[r] >= links_.places[r].rows || !stays_inside(chain.first + r, chain.end)) most[r] = 0;
     return most;
   }
 

@@ -16,6 +16,16 @@
 
 namespace sluice::planner {
 
+/// A part of a concatenation, both made in one chain (planner/bands/ring_rows.h). Positions count from the chain's first.
+struct JoinedPart {
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  std::size_t part = kNone;
+  std::size_t whole = kNone;
+  std::uint64_t offset = 0;          // bytes, of the part's first channel in a pixel of the whole
+  std::size_t next_of_part = kNone;  // another one of the same part
+  std::int64_t window = 0;           // rows
+};
+
 /// What the positions of a chain read of each other, looked up once: steps ask for it again and again. Positions count from the chain's first.
 struct ChainLinks {
   struct Link {
@@ -24,12 +34,16 @@ struct ChainLinks {
   };
   struct Place {
     std::int64_t rows, image_rows, granule;
-    std::size_t links, links_end;
-    bool shares_bytes;  // with a tensor that may be replaced
+    std::size_t links = 0, links_end = 0;
+    std::size_t joins = 0, joins_end = 0;    // its parts
+    std::size_t joined = JoinedPart::kNone;  // the first of what it is a part of
+    bool joins_parts = false;                // a concatenation
+    bool shares_bytes = false;               // with a tensor that may be replaced
   };
 
   std::vector<Place> places;
   std::vector<Link> links;
+  std::vector<JoinedPart> joins;    // that may lie in their whole's ring, if both are rings
   std::vector<std::size_t> unread;  // those that no other in the chain reads, but the last
   std::vector<RingUse> uses;        // as if each were a ring
   std::vector<std::int64_t> oldest, made;
@@ -54,15 +68,21 @@ struct UnderOutput {
 struct Banded {
   Chain chain;
   std::vector<std::int64_t> ring_rows;  // by position - chain.first
+  std::vector<JoinedPart> joined;       // those that lie in another's ring
   std::int64_t bands = 1;               // asked for
   std::optional<SharedRings> shared;    // offsets by position - chain.first. Nothing: each ring has a block of its own
   std::optional<Overlaid> overlaid;
   std::optional<UnderOutput> under;  // with `shared`, which has the other rings
 
+  /// Does that position (- chain.first) have a ring of its own?
+  bool has_ring(std::size_t r) const noexcept {
+    return ring_rows[r] > 0 && std::none_of(joined.begin(), joined.end(), [&](const JoinedPart& j) { return j.part == r; });
+  }
+
   /// Blocks that are in another one.
   std::size_t blocks_saved() const noexcept {
     const auto rings = std::count_if(ring_rows.begin(), ring_rows.end(), [](std::int64_t rows) { return rows > 0; });
-    return (shared ? static_cast<std::size_t>(rings) - 1 : 0) + (overlaid ? 1 : 0);
+    return (shared ? static_cast<std::size_t>(rings) - 1 : joined.size()) + (overlaid ? 1 : 0);
   }
 
   /// The position whose block all rings share.
@@ -72,13 +92,19 @@ struct Banded {
   }
 };
 
+/// The rows that a ring holds of a tensor, without gaps.
+inline std::uint64_t ring_bytes(const model::Graph& graph, TensorId t, std::int64_t rows) noexcept {
+  const model::Tensor& tensor = graph.tensor(t);
+  return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows) * static_cast<std::uint64_t>(rows);
+}
+
 /// Between two bands of a position its chain reads the weights of all others and passes the rows of all rings.
 inline void note_round_bytes(Banded& banded, const model::Graph& graph, const Views& views) {
   std::uint64_t round = 0;
   for (std::size_t r = 0; r < banded.ring_rows.size(); ++r) {
     const model::Node& node = graph.node(views.order[banded.chain.first + r]);
     for (const WeightId w : node.weights) round += graph.weight(w).bytes.count();
-    round += static_cast<std::uint64_t>(banded.ring_rows[r] * views.tensors[node.outputs[0].index()].row_pitch);
+    round += ring_bytes(graph, node.outputs[0], banded.ring_rows[r]);
   }
   for (BandStep& step : banded.chain.steps) step.round_bytes = step.rows.begin == 0 ? 0 : round;
 }

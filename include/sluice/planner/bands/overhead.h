@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sluice/plan/plan.h"
+#include "sluice/planner/bands/banded.h"
 #include "sluice/planner/bands/region.h"
 #include "sluice/planner/bands/step_costs.h"
 
@@ -45,7 +46,7 @@ class BandsOfPlan {
       const std::uint64_t round = round_bytes(first, end);
       for (std::size_t b = first; b < end; ++b) {
         const auto [node, rows] = bands_[b];
-        sum += costs.seconds(node, {0, rows, far_bytes(node, rows), rows.begin == 0 ? 0 : round});
+        sum += costs.seconds(node, {0, rows, far_bytes(node, rows), rows.begin == 0 ? 0 : round, there_bytes(node, rows)});
       }
     }
     return sum;
@@ -72,7 +73,7 @@ class BandsOfPlan {
       const model::Node& node = whole_.graph->node(bands_[b].node);
       if (last_[bands_[b].node.index()] != b) continue;
       for (const WeightId w : node.weights) round += whole_.graph->weight(w).bytes.count();
-      round += static_cast<std::uint64_t>(placement(node.outputs[0]).ring_rows * placement(node.outputs[0]).row_pitch);
+      round += ring_bytes(*whole_.graph, node.outputs[0], placement(node.outputs[0]).ring_rows);
     }
     return round;
   }
@@ -91,6 +92,21 @@ class BandsOfPlan {
     }
     return bytes;
   }
+  /// Of a concatenation's band: the parts that lie in its ring, at their place.
+  std::uint64_t there_bytes(NodeId id, RowRange rows) const {
+    const model::Node& node = whole_.graph->node(id);
+    const plan::TensorPlacement& whole = placement(node.outputs[0]);
+    if (node.op != model::OpKind::kConcat || whole.ring_rows == 0) return 0;
+    std::uint64_t bytes = 0, at = whole.offset.count();
+    for (const TensorId in : node.inputs) {
+      const plan::TensorPlacement& part = placement(in);
+      if (part.buffer == whole.buffer && part.ring_rows > 0 && part.offset.count() == at && part.row_pitch == whole.row_pitch)
+        bytes += ring_bytes(*whole_.graph, in, rows.size());
+      at += static_cast<std::uint64_t>(row_extents(whole_.graph->tensor(in).shape).channels) * size_of(whole_.graph->tensor(in).dtype);
+    }
+    return bytes;
+  }
+
   std::uint64_t far_row_bytes(TensorId t) const {
     const model::Tensor& tensor = whole_.graph->tensor(t);
     if (tensor.weight.valid() || tensor.bytes().count() <= kNearTensor || placement(t).ring_rows > 0) return 0;

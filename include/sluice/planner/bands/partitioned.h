@@ -263,9 +263,9 @@ class Partitioned {
     std::size_t slots = 0;
     std::uint64_t apart = 0;
     for (std::size_t r = 0; r < banded.ring_rows.size(); ++r) {
+      if (!banded.has_ring(r)) continue;
       slots += static_cast<std::size_t>(banded.ring_rows[r]);
-      if (banded.ring_rows[r] > 0)
-        apart += buffer_bytes(static_cast<std::uint64_t>(banded.ring_rows[r]) * cutter_->row_bytes(banded.chain.first + r));
+      apart += buffer_bytes(static_cast<std::uint64_t>(banded.ring_rows[r]) * cutter_->row_bytes(banded.chain.first + r));
     }
     if (slots == 0 || slots > kMostSlots || banded.chain.steps.size() > kMostSteps) return banded;
     const std::vector<std::uint64_t> workspaces = workspaces_inside(banded);

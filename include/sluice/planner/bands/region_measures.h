@@ -26,7 +26,7 @@ namespace detail {
 
 class RegionMeasures {
  public:
-  static constexpr std::int64_t kBands[] = {2, 3, 4, 6, 8, 12, 16, 28, 56, 112};
+  static constexpr std::int64_t kBands[] = {2, 3, 4, 6, 8, 12, 16, 28, 32, 56, 64, 112};
   /// A chain holds weights of at most this much whole: larger ones come in pieces.
   static constexpr std::uint64_t kHeldWhole = 4u << 20;
 

@@ -53,12 +53,13 @@ class StepCosts {
   }
 
   double seconds(NodeId id, const BandStep& band) {
-    const Key key{id.index(), band.rows.size(), band.far_bytes, round_that_counts(band.round_bytes)};
+    const Key key{id.index(), band.rows.size(), band.far_bytes, round_that_counts(band.round_bytes), band.there_bytes};
     if (const auto known = seconds_.find(key); known != seconds_.end()) return known->second;
     StepSpec step{band.position, {0, model::step_channels(*problem_.graph, problem_.graph->node(id))}};
     step.rows = band.rows;
     step.far_bytes = band.far_bytes;
     step.round_bytes = band.round_bytes;
+    step.there_bytes = band.there_bytes;
     const double rated = price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads);
     if (seconds_.size() >= kMostKept) seconds_.clear();  // a long search would hold more than the run of a small net
     return seconds_[key] = rated + again(id, band, rated);
@@ -107,8 +108,12 @@ class StepCosts {
     constexpr double kOwn = 512u << 10;  // that stay near, beside rows
     double weights = 0;
     for (WeightId w : problem_.graph->node(id).weights) weights += static_cast<double>(problem_.graph->weight(w).bytes.count());
-    return weights > kOwn ? weights / (problem_.kernels[id.index()]->row_granule > 1 ? 1.2 : 8) : 0;
+    return weights > kOwn ? weights / (problem_.kernels[id.index()]->row_granule > 1 ? 1.2 : 8 * ahead(id)) : 0;
   }
+
+  /// How much less a dense layer waits for weights from a shared cache than others do: it walks through them once for all rows of a band, and the
+  /// processor fetches them ahead.
+  double ahead(NodeId id) const noexcept { return problem_.graph->node(id).op == model::OpKind::kDense ? 3 : 1; }
 
   /// Nor that steps which take little more than their dispatch do not come to speed. Set on an AMD Zen 5: with 0.4 of what is missing to it,
   /// DenseNet-121 took 7 % longer than without bands (1 % less was predicted), `cells` with 0.2 of it 7 % (2 % less); now 3 and 1 %.
@@ -125,10 +130,12 @@ class StepCosts {
     const Whole& all = whole(id);
     const profiler::StepWork work = work_of(id, band.rows);
     // The kernel's own formula counts what each band does again: weights that Winograd transforms, tiles that its rows do not fill.
-    const double done = all.flops > 0 ? std::max(share, static_cast<double>(work.cost.flops) / all.flops) : share;
+    const double to_do = share_to_do(*problem_.graph, problem_.graph->node(id), band.rows, band.there_bytes);
+    const double done = (all.flops > 0 ? std::max(share, static_cast<double>(work.cost.flops) / all.flops) : share) * to_do;
     // What the fit says that tensors cost which a core's own cache does not hold, as far as the band has none of them.
-    const double rows = static_cast<double>(work.cost.input_bytes + work.cost.output_bytes);
-    const double saved = std::min(all.far, all.seconds) * std::max(0.0, 1 - static_cast<double>(band.far_bytes) / std::max(rows, 1.0));
+    const double rows = to_do * static_cast<double>(work.cost.input_bytes + work.cost.output_bytes);
+    const double saved =
+        to_do * std::min(all.far, all.seconds) * std::max(0.0, 1 - static_cast<double>(band.far_bytes) / std::max(rows, 1.0));
     const double cold =
         problem_.profile->step_overhead_seconds + kStart * problem_.profile->compute_slowdown + seconds_to_come_back(id, band);
     return std::max(0.0, done * all.seconds - share * saved + (1 - share) * cold - rated);
@@ -139,7 +146,7 @@ class StepCosts {
     constexpr double kShared = 8;  // times as fast as memory, as far as a step waits for it
     if (band.round_bytes <= kOwnCache) return 0;
     double bytes = static_cast<double>(workspace(id, band.rows, false));
-    for (WeightId w : problem_.graph->node(id).weights) bytes += static_cast<double>(problem_.graph->weight(w).bytes.count());
+    for (WeightId w : problem_.graph->node(id).weights) bytes += static_cast<double>(problem_.graph->weight(w).bytes.count()) / ahead(id);
     return bytes / (kShared * problem_.profile->memory_bytes_per_second) * problem_.profile->compute_slowdown;
   }
 
@@ -162,12 +169,13 @@ class StepCosts {
   struct Key {
     std::size_t node;
     std::int64_t rows;
-    std::uint64_t far_bytes, round_bytes;
+    std::uint64_t far_bytes, round_bytes, there_bytes;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const noexcept {
-      return (k.node * 0x9e3779b97f4a7c15u) ^ (static_cast<std::size_t>(k.rows) * 0xc2b2ae3d27d4eb4fu + k.far_bytes + k.round_bytes);
+      return (k.node * 0x9e3779b97f4a7c15u) ^
+             (static_cast<std::size_t>(k.rows) * 0xc2b2ae3d27d4eb4fu + k.far_bytes + k.round_bytes + k.there_bytes * 31);
     }
   };
   Need own_need(NodeId id, RowRange rows) const {

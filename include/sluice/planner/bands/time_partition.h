@@ -42,6 +42,7 @@ class StepPrices {
     step.rows = band.rows;
     step.far_bytes = band.far_bytes;
     step.round_bytes = band.round_bytes;
+    step.there_bytes = band.there_bytes;
     return known_.seconds(step,
                           [&] { return price_step(*problem_.graph, problem_.kernels, id, step, *problem_.profile, problem_.threads); });
   }

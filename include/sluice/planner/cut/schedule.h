@@ -41,6 +41,7 @@ struct StepSpec {
   std::uint32_t derived = kNotDerived;  // index into Schedule::derived: what a prepare step writes and another reads
   std::uint64_t far_bytes = 0;          // see BandStep
   std::uint64_t round_bytes = 0;        // see BandStep
+  std::uint64_t there_bytes = 0;        // see BandStep
   Interval<std::uint64_t> inside = {};  // where its workspace lies in the block of its chain's rings; empty: elsewhere
   std::uint64_t window = 0;             // bytes in addition to its workspace for weights that it reads by itself
   std::uint32_t alike = 1;              // of a sampled schedule: how many steps it stands for

@@ -243,6 +243,7 @@ class Cutter {
       for (auto s = first; s < schedule_.steps.size(); ++s) {
         schedule_.steps[s].far_bytes = step.far_bytes;
         schedule_.steps[s].round_bytes = step.round_bytes;
+        schedule_.steps[s].there_bytes = step.there_bytes;
         if (!chain.workspaces.empty()) schedule_.steps[s].inside = chain.workspaces[i];
       }
     }

@@ -25,6 +25,7 @@ struct BandStep {
   RowRange rows;                  // of the position's output
   std::uint64_t far_bytes = 0;    // activations that it reads or writes which are too large for a core's own cache
   std::uint64_t round_bytes = 0;  // what the chain touches between the band before and this one of the same position; 0: it is the first
+  std::uint64_t there_bytes = 0;  // of its output, in place before it runs: parts of a concatenation (planner/bands/ring_rows.h)
 };
 
 /// Positions [first, end).

@@ -24,8 +24,11 @@ class StepMemory {
   /// price_step, remembered. A slice's price follows from how many channels and rows it has, not from which: kernels state work by panels.
   double seconds(const StepSpec& step, auto&& compute) {
     const Key key{static_cast<std::uint64_t>(step.position) << 2 | (step.prepare ? 2u : 0u) | (step.derived != kNotDerived ? 1u : 0u),
-                  static_cast<std::uint64_t>(step.channels.size()), static_cast<std::uint64_t>(step.rows.size()), step.far_bytes,
-                  step.round_bytes};
+                  static_cast<std::uint64_t>(step.channels.size()),
+                  static_cast<std::uint64_t>(step.rows.size()),
+                  step.far_bytes,
+                  step.round_bytes,
+                  step.there_bytes};
     if (key == last_key_) return last_seconds_;  // slices of a node are mostly alike
     const auto known = seconds_.find(key);
     last_seconds_ = known != seconds_.end() ? known->second : compute();
@@ -43,12 +46,13 @@ class StepMemory {
     std::uint64_t rows = 0;
     std::uint64_t far_bytes = 0;
     std::uint64_t round_bytes = 0;
+    std::uint64_t there_bytes = 0;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const noexcept {
       return ((k.what * 0x9e3779b97f4a7c15u) ^ (k.channels * 0xc2b2ae3d27d4eb4fu)) + (k.rows * 0xff51afd7ed558ccdu >> 5) + k.far_bytes +
-             k.round_bytes;
+             k.round_bytes + k.there_bytes * 31;
     }
   };
 

@@ -43,6 +43,15 @@ inline double moving_seconds(const KernelChoice& kernels, NodeId id, const kerne
   return static_cast<double>(moved.transfers) * profile.load_start_seconds + profiler::load_seconds(profile, Bytes(moved.bytes));
 }
 
+/// What is left to do for a step that finds parts of its output in place, which only concatenations do: nothing is copied that is there. 1: all.
+inline double share_to_do(const model::Graph& graph, const model::Node& node, RowRange rows, std::uint64_t there_bytes) noexcept {
+  if (there_bytes == 0) return 1;
+  const model::Tensor& out = graph.tensor(node.outputs[0]);
+  const double all =
+      static_cast<double>(out.bytes().count()) * static_cast<double>(rows.size()) / static_cast<double>(row_extents(out.shape).rows);
+  return std::max(0.0, 1 - static_cast<double>(there_bytes) / all);
+}
+
 /// `step_seconds(kernel, node, work)`: the profile's, or what remembers them.
 template <class StepSeconds>
 double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
@@ -56,8 +65,10 @@ double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId
   // Between two bands only the chain's others touched anything: what cores share keeps a band's weights, though a core's own cache does not.
   work.run_bytes = kernels.run_bytes();
   if (step.round_bytes != 0) work.run_bytes = std::min(work.run_bytes, std::max(step.round_bytes, profiler::kSharedCachesKeep));
-  // A band is small, but tensors that it reads from outside its chain are not in a nearer cache.
-  return step_seconds(profiler::UsedKernel{kernel.id, use}, node, work) +
+  // A band is small, but tensors that it reads from outside its chain are not in a nearer cache. What is in place already is not among them.
+  const double seconds = step_seconds(profiler::UsedKernel{kernel.id, use}, node, work);
+  const double dispatch = std::min(seconds, profile.step_overhead_seconds);
+  return dispatch + (seconds - dispatch) * share_to_do(graph, node, extent.rows, step.there_bytes) +
          profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
          (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
 }
