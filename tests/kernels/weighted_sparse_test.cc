@@ -87,6 +87,20 @@ TEST_CASE("sparse layers of many pixels and panels: vectors of pixels, some fill
   sweep_dense(with_zeros(dense(40, 2100, 64), 0.7));  // a strip of two vectors
 }
 
+TEST_CASE("pixels that lie evenly: tiles of each size, pairs of panels and one that is left, lists as long as each other and not") {
+  for (const std::int64_t rows : {8, 9, 10, 11, 12, 13, 14, 15, 23, 29, 43})
+    for (const std::int64_t outputs : {7, 32, 40, 80}) sweep_dense(with_zeros(dense(rows, rows % 2 == 0 ? 35 : 68, outputs), 0.7));
+  for (const std::int64_t k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) sweep_dense(with_zeros(dense(14 + k, k, 48), 0.5));
+  for (const DType type : kTypes) {
+    sweep_pointwise(with_zeros(convolution(7, 7, 90, 48, 1, 1, 0), 0.7, type));
+    sweep_direct(with_zeros(convolution(14, 14, 16, 48, 3, 1, 1), 0.6, type));
+  }
+  sweep_pointwise(with_zeros(convolution(7, 7, 72, 200, 1, 1, 0), 0.3));  // vectors of pixels all the same
+  sweep_pointwise(with_zeros(convolution(9, 28, 30, 40, 1, 2, 0), 0.5));
+  sweep_pointwise(with_zeros(convolution(64, 64, 72, 50, 1, 1, 0), 0.8));  // inputs of the next tile are fetched
+  sweep_dense(with_zeros(dense(28, 60, 48), 0.5), {1, 30, 31});
+}
+
 TEST_CASE("sparse layers of many panels: strips of packed pixels, whole and filled up") {
   for (const std::int64_t width : {2, 3, 4, 5, 7, 9})  // of 7 rows: 14 pixels, 21, 28, 35, 49, 63
     sweep_pointwise(with_zeros(convolution(7, width, 37, width == 7 ? 128 : 131, 1, 1, 0), 0.5));
@@ -157,7 +171,7 @@ TEST_CASE("a block that is not there is not multiplied: NaN and infinity do not 
     rows.out[0] = out;
     const weighted::TileJob job{.panel_count = 1};
     const weighted::BlockList list{places, panel.block(0), 2};
-    weighted::sparse_tiles(isa, SparseForm::kF32).run(rows, job, &list);
+    weighted::sparse_tiles(isa, SparseForm::kF32).run(rows, job, &list, {});
     CHECK(out[0] == 4.0f);
     CHECK(out[15] == 4.0f);
   }
