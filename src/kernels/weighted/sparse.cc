@@ -342,16 +342,15 @@ void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseRea
       fill_up(tile, 16, beside);
     }
     columns.rest.count = static_cast<int>(left);
+    if (left > 0) walk.set(columns.rest);
+    const bool lone = left == 1 && columns.count == kMostColumnVectors;
     if (columns.count > 0) {
       const float* const strip = rooms.strip(thread, i, [&](float* to) { tiles.turn(columns.vectors.data(), columns.count, values, to); });
       const bool last = place.block + 1 == cut.blocks.count();
       const NextInputs next = last ? inputs_of_strip(call, reading, cut, i + 1, bytes) : NextInputs();
-      tiles.run_columns(columns.vectors.data(), columns.count, job, lists, strip, next);
+      tiles.run_columns(columns.vectors.data(), columns.count, lone ? columns.rest : TileRows(), job, lists, strip, next);
     }
-    if (left > 0) {
-      walk.set(columns.rest);
-      tiles.run(columns.rest, job, lists, {});
-    }
+    if (left > 0 && !lone) tiles.run(columns.rest, job, lists, {});
   }
 }
 

@@ -52,7 +52,12 @@ struct EvenPixels {
   std::ptrdiff_t one, three, five;
   std::ptrdiff_t half;  // to the second half
 
-  HWY_INLINE explicit EvenPixels(const TileRows& rows) : first(bytes_of(rows.a[0])), one(bytes_of(rows.a[1]) - first), three(3 * one), five(5 * one), half(bytes_of(rows.a[kEvenHalf]) - first) {
+  HWY_INLINE explicit EvenPixels(const TileRows& rows)
+      : first(bytes_of(rows.a[0])),
+        one(bytes_of(rows.a[1]) - first),
+        three(3 * one),
+        five(5 * one),
+        half(bytes_of(rows.a[kEvenHalf]) - first) {
 #if HWY_COMPILER_GCC_ACTUAL
     asm("" : "+r"(first), "+r"(one), "+r"(three), "+r"(five), "+r"(half));
 #endif
@@ -61,7 +66,13 @@ struct EvenPixels {
 
   /// What lies at pixel m of a half that begins at `at`.
   HWY_INLINE float input(const std::byte* at, int m) const {
-    const std::ptrdiff_t steps = m == 0 ? 0 : m == 1 ? one : m == 2 ? 2 * one : m == 3 ? three : m == 4 ? 4 * one : m == 5 ? five : 2 * three;
+    const std::ptrdiff_t steps = m == 0   ? 0
+                                 : m == 1 ? one
+                                 : m == 2 ? 2 * one
+                                 : m == 3 ? three
+                                 : m == 4 ? 4 * one
+                                 : m == 5 ? five
+                                          : 2 * three;
     return *reinterpret_cast<const float*>(at + steps);
   }
 };
@@ -73,7 +84,8 @@ struct EvenCursors {
   const Value* values;
   std::ptrdiff_t to_places = 0, to_values = 0;  // bytes
 
-  HWY_INLINE explicit EvenCursors(const BlockList* lists) : places(lists[0].places), values(reinterpret_cast<const Value*>(lists[0].values)) {
+  HWY_INLINE explicit EvenCursors(const BlockList* lists)
+      : places(lists[0].places), values(reinterpret_cast<const Value*>(lists[0].values)) {
     if constexpr (kPanels == 2) {
       to_places = reinterpret_cast<const std::byte*>(lists[1].places) - reinterpret_cast<const std::byte*>(places);
       to_values = lists[1].values - lists[0].values;
@@ -146,7 +158,8 @@ HWY_NOINLINE void even_tile(const TileRows& rows, const TileJob& job, const Bloc
   HWY_UNROLL(2)
   for (int i = 0; i < kPanels; ++i) {
     EvenCursors<Value, kPanels> rest = at;
-    for (std::int64_t b = lists[p + i].count - together / kBlocks * kBlocks; b > 0; --b, rest.step(1)) multiply_even<1>(acc, pixels, rest, i, 0);
+    for (std::int64_t b = lists[p + i].count - together / kBlocks * kBlocks; b > 0; --b, rest.step(1))
+      multiply_even<1>(acc, pixels, rest, i, 0);
   }
   HWY_UNROLL(2)
   for (int i = 0; i < kPanels; ++i) end(acc[i], rows, job, p + i);

@@ -72,9 +72,10 @@ struct SparseTiles {
   void (*run)(const TileRows& rows, const TileJob& job, const BlockList* lists, const NextInputs& next) noexcept = nullptr;
   /// Turns `values` inputs of the pixels of `vectors` tiles of 16 rows each; null where vectors are shorter or registers too few.
   void (*turn)(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept = nullptr;
-  /// As `run`, for pixels that were turned. Sums begin and end here; places are numbers of values.
-  void (*run_columns)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
-                      const NextInputs& next) noexcept = nullptr;
+  /// As `run`, for pixels that were turned, and, beside kMostColumnVectors of them, for `lone`: one pixel, read where it lies, or none.
+  /// Sums begin and end here; places are numbers of values.
+  void (*run_columns)(const TileRows* tiles, int vectors, const TileRows& lone, const TileJob& job, const BlockList* lists,
+                      const float* strip, const NextInputs& next) noexcept = nullptr;
   /// Copies `values` inputs of `count` pixels, kPackedTileRows a tile; null where there are no packed tiles.
   void (*pack)(const TileRows* tiles, int count, std::int64_t values, float* strip) noexcept = nullptr;
   /// As `run`, for so many pixels that were copied: a multiple of kPackedStep. Sums begin and end here.
