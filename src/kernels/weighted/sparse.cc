@@ -249,21 +249,26 @@ BlockList take_below(std::int64_t end, std::int64_t block_bytes, BlockList& list
   return taken;
 }
 
-/// As run_tiles, one part of the depth after the other. Not a part of its caller, whose frame would always have its sums.
+/// As run_tiles, one part of the depth after the other; the part that follows, of this block of `bytes` or the next, comes meanwhile. Not a
+/// part of its caller, whose frame would always have its sums.
 [[gnu::noinline]] void run_depths(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut,
-                                  Interval<std::int64_t> run, const Block& block, TileJob job, const BlockList* lists) noexcept {
+                                  Interval<std::int64_t> run, const Block& block, std::int64_t bytes, TileJob job,
+                                  const BlockList* lists) noexcept {
   const operators::PanelGeometry& geometry = weighted_of(call).panels;
   const auto block_bytes = kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype));
   std::array<BlockList, kMostSparsePanels> left, now;
   std::copy_n(lists, block.panels, left.begin());
   alignas(64) float sums[kSumsOfRun];
   job.sums = sums;
+  const std::int64_t part_bytes = bytes / (block.panels * cut.depths);
   for (std::int64_t i = 0; i < cut.depths; ++i) {
     const auto depth = even_part({0, geometry.values}, i, cut.depths);
     for (std::size_t p = 0; p < static_cast<std::size_t>(block.panels); ++p) now[p] = take_below(depth.end, block_bytes, left[p]);
     job.begins = i == 0;
     job.ends = i + 1 == cut.depths;
-    run_tiles(call, tiles, reading, cut, run, block.channel, job, now.data(), nullptr);
+    const std::int64_t ahead = job.ends ? bytes - part_bytes * i : part_bytes;
+    run_tiles(call, tiles, reading, cut, run, block.channel, job, now.data(),
+              job.panels + ahead / static_cast<std::int64_t>(sizeof(float)));
   }
 }
 
@@ -289,7 +294,7 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
   const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
   const auto* const next = fetches ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes) : nullptr;
   if (!kKeepsSums || cut.depths == 1) return run_tiles(call, tiles, reading, cut, run, block.channel, job, lists, next);
-  run_depths(call, tiles, reading, cut, run, block, job, lists);
+  run_depths(call, tiles, reading, cut, run, block, bytes, job, lists);
 }
 
 /// The tiles of a strip: whole vectors, and a tile of rows, which may be empty.

@@ -109,8 +109,13 @@ struct Cursors {
   }
 };
 
-/// Blocks of each panel in a turn of the loop: what counts and steps would else take the place of multiply-adds.
+/// Blocks of each panel in a turn of the loop: what counts and steps would else take the place of multiply-adds. Of four of a full tile
+/// g++ keeps some accumulators of AVX2's 16 registers in memory.
+#if HWY_TARGET == HWY_AVX2
+constexpr int blocks_of_step(int panels) { return panels == 1 ? 2 : 4 / panels; }
+#else
 constexpr int blocks_of_step(int panels) { return 4 / panels; }
+#endif
 
 /// kPanels panels from `p` on: block after block of each that still has one, in turns, for one panel's chains alone are few. kFetch: beside
 /// each block, what lies as far behind it as the next panels behind these.
