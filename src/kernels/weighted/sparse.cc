@@ -224,6 +224,7 @@ void run_tiles(const KernelCall& call, const SparseTiles& tiles, const SparseRea
                Interval<std::int64_t> run, std::int64_t channel, TileJob job, const BlockList* lists, const float* next) noexcept {
   PixelWalk walk(call, reading, even_part({0, cut.pixels}, run.begin, cut.tiles).begin, channel);
   const std::int64_t bytes = call.inputs[0].view.pixel_pitch;
+  job.next_parts = 1;
   const bool fetches = job.sums == nullptr && cut.pixels * bytes > kFarBytes && lie_evenly(call, tiles, reading);
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;

@@ -165,12 +165,14 @@ HWY_NOINLINE void even_tile(const TileRows& rows, const TileJob& job, const Bloc
   for (int i = 0; i < kPanels; ++i) end(acc[i], rows, job, p + i);
 }
 
-/// Fetches into L2 what lies as far behind each block of a panel as the next panels behind these.
+/// Fetches into L2 what lies as far behind the blocks of a panel as the next panels behind these: the tile's part of it.
 template <class Value>
-void fetch_behind(const BlockList& list, std::ptrdiff_t bytes) noexcept {
-  constexpr std::int64_t kBlockBytes = 16 * sizeof(Value);
-  const std::byte* const end = list.values + bytes + list.count * kBlockBytes;
-  for (const std::byte* at = list.values + bytes; at < end; at += 64) __builtin_prefetch(at, 0, 2);
+void fetch_behind(const BlockList& list, const TileJob& job) noexcept {
+  const std::ptrdiff_t behind = reinterpret_cast<const std::byte*>(job.next_panels) - reinterpret_cast<const std::byte*>(job.panels);
+  const auto bytes = list.count * static_cast<std::int64_t>(16 * sizeof(Value));
+  const std::byte* const first = list.values + behind;
+  const std::byte* const end = first + bytes * (job.next_part + 1) / job.next_parts;
+  for (const std::byte* at = first + bytes * job.next_part / job.next_parts; at < end; at += 64) __builtin_prefetch(at, 0, 2);
 }
 
 using EvenTile = void (*)(const TileRows&, const TileJob&, const BlockList*, int, EvenFetch&) noexcept;
@@ -189,13 +191,12 @@ bool run_even(const TileRows& rows, const TileJob& job, const BlockList* lists, 
     static constexpr auto kSingle = even_tiles<Value, 1>(kRows);
     if (rows.count < kLeastEvenRows || !lies_evenly(rows)) return false;
     const auto row = static_cast<std::size_t>(rows.count - kLeastEvenRows);
-    const std::ptrdiff_t behind = reinterpret_cast<const std::byte*>(job.next_panels) - reinterpret_cast<const std::byte*>(job.panels);
     std::int64_t turns = 0;
     for (int p = 0; p < job.panel_count; p += 2) turns += lists[p].count / 2;
     EvenFetch fetch{next.begin, ceil_div((next.end - next.begin) / 64, std::max<std::int64_t>(turns, 1)) * 64};
     for (int p = 0; p < job.panel_count; p += 2) {
       const int panels = std::min(2, job.panel_count - p);
-      for (int i = 0; job.next_panels != nullptr && i < panels; ++i) fetch_behind<Value>(lists[p + i], behind);
+      for (int i = 0; job.next_panels != nullptr && i < panels; ++i) fetch_behind<Value>(lists[p + i], job);
       (panels == 2 ? kPairs : kSingle)[row](rows, job, lists, p, fetch);
     }
     return true;
