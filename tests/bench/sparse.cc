@@ -1,6 +1,6 @@
 // Sparse panels beside our own dense kernels, one thread, CPU time: from which share of zero blocks skipping them pays, and what it gains.
 //
-//     sluice-bench-sparse [NAME]          layers whose name contains NAME
+//     sluice-bench-sparse [NAME [ISA]]    layers whose name contains NAME, one instruction set
 //
 // Layers of one row use each weight once, and a net's come from memory: so do these, from as many copies of them as no cache holds.
 //
@@ -226,7 +226,7 @@ int main(int argc, char** argv) {
   for (const bench::Layer& layer : bench::layers()) {
     if (argc > 1 && std::strstr(layer.name, argv[1]) == nullptr) continue;
     for (const Isa isa : kernels::test::instruction_sets())
-      if (isa != Isa::kScalar) bench::print(layer, isa);
+      if (isa != Isa::kScalar && (argc < 3 || name_of(isa) == argv[2])) bench::print(layer, isa);
   }
   return 0;
 }

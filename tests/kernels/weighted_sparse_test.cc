@@ -77,7 +77,11 @@ TEST_CASE("sparse 1x1 convolutions: strides, images, maps") {
 TEST_CASE("sparse layers of many pixels and panels: vectors of pixels, some filled up, and rows for the rest") {
   for (const std::int64_t width : {4, 7, 8, 9, 10, 14, 19})  // of 7 rows: 28 pixels, 49, 56, 63, 70, 98, 133
     sweep_pointwise(with_zeros(convolution(7, width, 73, width == 7 ? 64 : 71, 1, 1, 0), 0.6));
-  for (const DType type : kTypes) sweep_pointwise(with_zeros(convolution(6, 10, 66, 100, 1, 1, 0), 0.7, type));
+  for (const DType type : kTypes) {
+    sweep_pointwise(with_zeros(convolution(6, 10, 66, 100, 1, 1, 0), 0.7, type));
+    sweep_pointwise(with_zeros(convolution(7, 7, 72, 201, 1, 1, 0), 0.3, type));  // beside three vectors a pixel of its own
+  }
+  sweep_pointwise(with_zeros(convolution(7, 14, 650, 70, 1, 1, 0), 0.6));
   sweep_pointwise(with_zeros(convolution(15, 13, 64, 80, 1, 2, 0), 0.4));
   Problem p = with_zeros(convolution(6, 5, 68, 70, 1, 1, 0), 0.3);
   p.images = 2;
@@ -85,6 +89,19 @@ TEST_CASE("sparse layers of many pixels and panels: vectors of pixels, some fill
   sweep_pointwise(p);
   sweep_dense(with_zeros(dense(60, 67, 100), 0.5));
   sweep_dense(with_zeros(dense(40, 2100, 64), 0.7));  // a strip of two vectors
+}
+
+TEST_CASE("pixels that lie evenly: tiles of each size, pairs of panels and one that is left, lists as long as each other and not") {
+  for (const std::int64_t rows : {8, 9, 10, 11, 12, 13, 14, 15, 23, 29, 43})
+    for (const std::int64_t outputs : {7, 32, 40, 80}) sweep_dense(with_zeros(dense(rows, rows % 2 == 0 ? 35 : 68, outputs), 0.7));
+  for (const std::int64_t k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) sweep_dense(with_zeros(dense(14 + k, k, 48), 0.5));
+  for (const DType type : kTypes) {
+    sweep_pointwise(with_zeros(convolution(7, 7, 90, 48, 1, 1, 0), 0.7, type));
+    sweep_direct(with_zeros(convolution(14, 14, 16, 48, 3, 1, 1), 0.6, type));
+  }
+  sweep_pointwise(with_zeros(convolution(9, 28, 30, 40, 1, 2, 0), 0.5));
+  sweep_pointwise(with_zeros(convolution(64, 64, 72, 50, 1, 1, 0), 0.8));  // inputs of the next tile are fetched
+  sweep_dense(with_zeros(dense(28, 60, 48), 0.5), {1, 30, 31});
 }
 
 TEST_CASE("sparse layers of many panels: strips of packed pixels, whole and filled up") {
@@ -157,7 +174,7 @@ TEST_CASE("a block that is not there is not multiplied: NaN and infinity do not 
     rows.out[0] = out;
     const weighted::TileJob job{.panel_count = 1};
     const weighted::BlockList list{places, panel.block(0), 2};
-    weighted::sparse_tiles(isa, SparseForm::kF32).run(rows, job, &list);
+    weighted::sparse_tiles(isa, SparseForm::kF32).run(rows, job, &list, {});
     CHECK(out[0] == 4.0f);
     CHECK(out[15] == 4.0f);
   }

@@ -24,6 +24,15 @@ HWY_INLINE T* in_general(T* address) {
   return address;
 }
 
+/// In a vector register, not an operand of what uses it.
+template <class Vector>
+HWY_INLINE Vector in_vector(Vector v) {
+#if HWY_COMPILER_GCC_ACTUAL && HWY_TARGET == HWY_AVX3
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
 /// What is in memory is read again, and takes no register meanwhile.
 HWY_INLINE void forget() {
 #if HWY_COMPILER_GCC_ACTUAL

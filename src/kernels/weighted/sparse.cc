@@ -94,11 +94,31 @@ bool packs(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t
   return may_pack(weighted, call.rows.size() * call.outputs[0].view.pixels, panels.size());
 }
 
+/// Do the pixels of a step lie one behind the other?
+bool pixels_follow(const KernelCall& call, const SparseReading& reading) noexcept {
+  const RowView& in = call.inputs[0].view;
+  const bool follow = in.row_pitch == in.pixels * in.pixel_pitch && in.ring_rows == 0;
+  return follow && reading.stride_h == 1 && reading.stride_w == 1 && reading.in_rows == reading.out_rows;
+}
+
+int rows_of_tile(const KernelCall& call, const SparseTiles& tiles) noexcept {
+  return call.part == nullptr ? tiles.rows : tiles.rows_of_part;
+}
+
+/// Do tiles take pixels that lie evenly, and are those of a step such?
+bool lie_evenly(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading) noexcept {
+  return rows_of_tile(call, tiles) > tiles.rows_of_part && pixels_follow(call, reading);
+}
+
 /// Vectors of a strip of columns; 0: tiles of rows take the step. Those of columns save less than turning an input costs if it meets fewer
-/// than 0.7 blocks.
-std::int64_t vectors_of(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends) noexcept {
-  constexpr std::int64_t kLeastBlocksOfInputs = 70;
-  if (tiles.run_columns == nullptr || call.part != nullptr || blocks_of_inputs(call, ends) < kLeastBlocksOfInputs) return 0;
+/// than 0.7 blocks, or four where tiles of pixels that lie evenly have their inputs in the first cache.
+std::int64_t vectors_of(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading,
+                        const std::uint32_t* ends) noexcept {
+  constexpr std::int64_t kLeastBlocksOfInputs = 70, kLeastOfEvenPixels = 400, kMostTileBytes = 36 * 1024, kSameLines = 4096;
+  if (tiles.run_columns == nullptr || call.part != nullptr) return 0;
+  const std::int64_t pixel_bytes = call.inputs[0].view.pixel_pitch;
+  const bool even = lie_evenly(call, tiles, reading) && tiles.rows * pixel_bytes <= kMostTileBytes && pixel_bytes % kSameLines != 0;
+  if (blocks_of_inputs(call, ends) < (even ? kLeastOfEvenPixels : kLeastBlocksOfInputs)) return 0;
   const WeightedParameters& weighted = weighted_of(call);
   const PanelRange panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group);
   return column_vectors(weighted, call.rows.size() * call.outputs[0].view.pixels, panels.size());
@@ -110,13 +130,15 @@ std::int64_t blocks_of_panel(const operators::PanelGeometry& geometry, const std
 }
 
 /// Panels of a block. Tiles of rows read all of them, so that they stay in the first cache; and a lone tile has the next few come meanwhile.
-std::int64_t panels_at_once(const KernelCall& call, const std::uint32_t* ends, bool strips) noexcept {
-  constexpr std::int64_t kBlocksInFirstCache = 256;
+/// Tiles of pixels that lie evenly take pairs, and read their inputs again for each block.
+std::int64_t panels_at_once(const KernelCall& call, const std::uint32_t* ends, bool strips, bool even) noexcept {
+  constexpr std::int64_t kBlocksInFirstCache = 256, kLeastOfEven = 8;
   const operators::PanelGeometry& geometry = weighted_of(call).panels;
   const PanelRange panels = panels_of_channels(call.channels, geometry.outputs_per_group);
   const std::int64_t most = panels_of_room(geometry.values, panels.size());
   if (strips) return most;
-  return std::min(most, std::max<std::int64_t>(kMostSparsePanels, kBlocksInFirstCache / blocks_of_panel(geometry, ends, panels)));
+  const std::int64_t in_cache = kBlocksInFirstCache / blocks_of_panel(geometry, ends, panels);
+  return std::min(most, even ? std::max(kLeastOfEven, in_cache / 2 * 2) : std::max<std::int64_t>(kMostSparsePanels, in_cache));
 }
 
 /// The sums between the parts of a depth lie on the stack: those of a run of tiles with `kMostSparsePanels` panels.
@@ -133,21 +155,22 @@ std::int64_t depths_of(const KernelCall& call, const SparseTiles& tiles, const s
   return std::clamp<std::int64_t>(blocks_of_panel(geometry, ends, panels) / kLeastBlocks, 1, depths);
 }
 
-SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const std::uint32_t* ends, int threads) noexcept {
+SparseCut cut_step(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const std::uint32_t* ends,
+                   int threads) noexcept {
   const WeightedParameters& weighted = weighted_of(call);
   const std::int64_t pixels = call.rows.size() * call.outputs[0].view.pixels, outputs = weighted.panels.outputs_per_group;
   const bool packed = packs(call, tiles, ends);
-  const std::int64_t vectors = packed ? 0 : vectors_of(call, tiles, ends);
+  const std::int64_t vectors = packed ? 0 : vectors_of(call, tiles, reading, ends);
   const bool strips = packed || vectors > 0;
   // The last strip of columns takes a tile of rows, too, for pixels that are no vector.
   std::int64_t count = vectors > 0 ? ceil_div(pixels - kLeastPixelsOfVector + 1, vectors * 16)
-                                   : ceil_div(pixels, std::int64_t{packed ? kPackedRows : tiles.rows});
+                                   : ceil_div(pixels, std::int64_t{packed ? kPackedRows : rows_of_tile(call, tiles)});
   const bool by_pixels = threads > 1 && count >= threads && shares_pixels(weighted, {call.rows, call.channels, threads});
   if (by_pixels && !strips) count = std::min(pixels, ceil_div(count, threads) * threads);
   const std::int64_t panels = panels_of_channels(call.channels, outputs).size();
   const std::int64_t share = by_pixels ? panels : ceil_div(panels, threads);
   const std::int64_t depths = strips ? 1 : depths_of(call, tiles, ends, count);
-  const std::int64_t most = panels_at_once(call, ends, strips);
+  const std::int64_t most = panels_at_once(call, ends, strips, count > 1 && lie_evenly(call, tiles, reading));
   const std::int64_t at_once = depths > 1 ? std::min<std::int64_t>(most, kMostSparsePanels) : most;
   std::int64_t granule = std::clamp<std::int64_t>(share, 1, at_once);
   if (granule == 3 && most == 3 && panels > 3) granule = 2;  // a panel that threes leave would be the fourth of a block (Blocks)
@@ -193,17 +216,28 @@ class PixelWalk {
 /// Of the next block beside a lone tile: with more of them the hardware, which fetches long runs by itself, is faster alone.
 constexpr std::int64_t kMostFetchedBytes = 256 * 1024;
 
+/// Inputs of a step that do not stay in L2 beside its outputs: tiles that lie evenly have those of the next one come from further away.
+constexpr std::int64_t kFarBytes = 1024 * 1024;
+
 /// Tiles of rows with a block of panels, whose lists, and sums if it has some, are the job's. `next`: the block that follows, or null.
 void run_tiles(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut,
                Interval<std::int64_t> run, std::int64_t channel, TileJob job, const BlockList* lists, const float* next) noexcept {
   PixelWalk walk(call, reading, even_part({0, cut.pixels}, run.begin, cut.tiles).begin, channel);
+  const std::int64_t bytes = call.inputs[0].view.pixel_pitch;
+  job.next_parts = 1;
+  const bool fetches = job.sums == nullptr && cut.pixels * bytes > kFarBytes && lie_evenly(call, tiles, reading);
   for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
     TileRows rows;
     rows.count = static_cast<int>(even_part({0, cut.pixels}, tile, cut.tiles).size());
     walk.set(rows);
     // The first tile brings the next block, which lies behind this one, from memory: that alone would be slower than a tile.
     job.next_panels = tile == run.begin ? next : nullptr;
-    tiles.run(rows, job, lists);
+    NextInputs ahead;
+    if (fetches && tile + 1 < run.end) {
+      const auto* const end = reinterpret_cast<const std::byte*>(rows.a[rows.count - 1]) + bytes;
+      ahead = {end, end + bytes * even_part({0, cut.pixels}, tile + 1, cut.tiles).size()};
+    }
+    tiles.run(rows, job, lists, ahead);
     if (job.sums != nullptr) job.sums += rows.count * job.panel_count * kPanelLanes;
   }
 }
@@ -216,21 +250,26 @@ BlockList take_below(std::int64_t end, std::int64_t block_bytes, BlockList& list
   return taken;
 }
 
-/// As run_tiles, one part of the depth after the other. Not a part of its caller, whose frame would always have its sums.
+/// As run_tiles, one part of the depth after the other; the part that follows, of this block of `bytes` or the next, comes meanwhile. Not a
+/// part of its caller, whose frame would always have its sums.
 [[gnu::noinline]] void run_depths(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const SparseCut& cut,
-                                  Interval<std::int64_t> run, const Block& block, TileJob job, const BlockList* lists) noexcept {
+                                  Interval<std::int64_t> run, const Block& block, std::int64_t bytes, TileJob job,
+                                  const BlockList* lists) noexcept {
   const operators::PanelGeometry& geometry = weighted_of(call).panels;
   const auto block_bytes = kPanelLanes * static_cast<std::int64_t>(size_of(geometry.layout.dtype));
   std::array<BlockList, kMostSparsePanels> left, now;
   std::copy_n(lists, block.panels, left.begin());
   alignas(64) float sums[kSumsOfRun];
   job.sums = sums;
+  const std::int64_t part_bytes = bytes / (block.panels * cut.depths);
   for (std::int64_t i = 0; i < cut.depths; ++i) {
     const auto depth = even_part({0, geometry.values}, i, cut.depths);
     for (std::size_t p = 0; p < static_cast<std::size_t>(block.panels); ++p) now[p] = take_below(depth.end, block_bytes, left[p]);
     job.begins = i == 0;
     job.ends = i + 1 == cut.depths;
-    run_tiles(call, tiles, reading, cut, run, block.channel, job, now.data(), nullptr);
+    const std::int64_t ahead = job.ends ? bytes - part_bytes * i : part_bytes;
+    run_tiles(call, tiles, reading, cut, run, block.channel, job, now.data(),
+              job.panels + ahead / static_cast<std::int64_t>(sizeof(float)));
   }
 }
 
@@ -256,7 +295,7 @@ void run_unit(const KernelCall& call, const SparseTiles& tiles, const SparseRead
   const bool fetches = cut.tiles > 1 || bytes <= kMostFetchedBytes;
   const auto* const next = fetches ? reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(job.panels) + bytes) : nullptr;
   if (!kKeepsSums || cut.depths == 1) return run_tiles(call, tiles, reading, cut, run, block.channel, job, lists, next);
-  run_depths(call, tiles, reading, cut, run, block, job, lists);
+  run_depths(call, tiles, reading, cut, run, block, bytes, job, lists);
 }
 
 /// The tiles of a strip: whole vectors, and a tile of rows, which may be empty.
@@ -280,8 +319,7 @@ NextInputs inputs_of_strip(const KernelCall& call, const SparseReading& reading,
                            std::int64_t block_bytes) noexcept {
   const RowView& in = call.inputs[0].view;
   const std::int64_t pixel_bytes = weighted_of(call).panels.values * static_cast<std::int64_t>(sizeof(float));
-  const bool follow = in.pixel_pitch == pixel_bytes && in.row_pitch == in.pixels * in.pixel_pitch && in.ring_rows == 0;
-  if (i >= cut.tiles || !follow || reading.stride_h != 1 || reading.stride_w != 1 || reading.in_rows != reading.out_rows) return {};
+  if (i >= cut.tiles || in.pixel_pitch != pixel_bytes || !pixels_follow(call, reading)) return {};
   const std::int64_t first = i * cut.vectors * 16, end = i + 1 == cut.tiles ? cut.pixels : first + cut.vectors * 16;
   const auto* const begin = reinterpret_cast<const std::byte*>(in.at<float>(call.rows.begin, 0));
   return {begin + first * pixel_bytes, begin + end * pixel_bytes, block_bytes <= kMostFetchedBytes};
@@ -310,16 +348,15 @@ void run_strip(const KernelCall& call, const SparseTiles& tiles, const SparseRea
       fill_up(tile, 16, beside);
     }
     columns.rest.count = static_cast<int>(left);
+    if (left > 0) walk.set(columns.rest);
+    const bool lone = left == 1 && columns.count == kMostColumnVectors;
     if (columns.count > 0) {
       const float* const strip = rooms.strip(thread, i, [&](float* to) { tiles.turn(columns.vectors.data(), columns.count, values, to); });
       const bool last = place.block + 1 == cut.blocks.count();
       const NextInputs next = last ? inputs_of_strip(call, reading, cut, i + 1, bytes) : NextInputs();
-      tiles.run_columns(columns.vectors.data(), columns.count, job, lists, strip, next);
+      tiles.run_columns(columns.vectors.data(), columns.count, lone ? columns.rest : TileRows(), job, lists, strip, next);
     }
-    if (left > 0) {
-      walk.set(columns.rest);
-      tiles.run(columns.rest, job, lists);
-    }
+    if (left > 0 && !lone) tiles.run(columns.rest, job, lists, {});
   }
 }
 
@@ -353,7 +390,7 @@ void run_packed(const KernelCall& call, const SparseTiles& tiles, const SparseRe
 void run_in_place(const KernelCall& call, const SparseTiles& tiles, const SparseReading& reading, const std::uint32_t* ends) noexcept {
   const int threads = thread_count(call);
   const WeightedParameters& weighted = weighted_of(call);
-  const SparseCut cut = cut_step(call, tiles, ends, threads);
+  const SparseCut cut = cut_step(call, tiles, reading, ends, threads);
   const std::int64_t panels = panels_of_channels(call.channels, weighted.panels.outputs_per_group).size();
   const std::uint64_t strip = cut.packed || cut.vectors > 0 ? strip_bytes(weighted, cut.pixels, panels) : 0;
   const ListRooms rooms(call, tiles, ends, panels_of_room(weighted.panels.values, panels), threads, strip);
@@ -424,7 +461,7 @@ void run_sparse_direct(const KernelCall& call, const SparseTiles& tiles) noexcep
     const auto first_place = [&](std::int64_t tap) { return offsets[tap / taps_in_segment] + tap % taps_in_segment * plan.pitch(); };
     const BlockList* const lists = rooms.lists(thread, block, {0, conv.weighted.panels.values}, plan.depth, first_place);
     for_each_tile({call, w, plan, area, strip, cut.blocks, place}, make_job(call, block), tiles.rows,
-                  [&](const TileRows& rows, const TileJob& job) { tiles.run(rows, job, lists); });
+                  [&](const TileRows& rows, const TileJob& job) { tiles.run(rows, job, lists, {}); });
   });
 }
 

@@ -42,8 +42,8 @@ HWY_INLINE V block_vector(const hwy::float16_t* block, int v) {
 }
 
 using TurnColumns = void (*)(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept;
-using RunColumns = void (*)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
-                            const NextInputs& next) noexcept;
+using RunColumns = void (*)(const TileRows* tiles, int vectors, const TileRows& lone, const TileJob& job, const BlockList* lists,
+                            const float* strip, const NextInputs& next) noexcept;
 
 #if HWY_TARGET == HWY_AVX3
 
@@ -112,13 +112,16 @@ struct Lines {
   std::ptrdiff_t step;  // 0: nothing is to be fetched
 };
 
-/// Sums of the outputs from `first` on, to sums[output][pixels].
-template <class Value, int kVectors>
-HWY_INLINE void sum_columns(const BlockList& list, int first, const float* strip, float* sums, Lines& lines) noexcept {
+/// Sums of the outputs from `first` on, to sums[output][pixels]; and, of a pixel that is no part of a vector and whose inputs lie at
+/// `lone`, of all outputs.
+template <class Value, int kVectors, bool kLone>
+HWY_INLINE V sum_columns(const BlockList& list, int first, const float* strip, float* sums, Lines& lines,
+                         [[maybe_unused]] const float* lone) noexcept {
   constexpr int kOutputs = outputs_of_pass(kVectors), kBlocks = blocks_of_turn(kVectors);
   const D d;
   V acc[kOutputs][kVectors];
   clear(acc);
+  V of_lone = hn::Zero(d);
   const std::uint32_t* place = list.places;
   const auto* values = reinterpret_cast<const Value*>(list.values);
   const auto multiply = [&](std::size_t at, const Value* block) HWY_ATTR {
@@ -126,6 +129,7 @@ HWY_INLINE void sum_columns(const BlockList& list, int first, const float* strip
     V input[kVectors];
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) input[v] = hn::LoadU(d, inputs + 16 * v);
+    if constexpr (kLone) of_lone = functions::fused(hn::Set(d, lone[at]), block_vector(block, 0), of_lone);
     const float* weights;
     alignas(64) float widened[16];
     if constexpr (std::is_same_v<Value, float>) {
@@ -155,13 +159,15 @@ HWY_INLINE void sum_columns(const BlockList& list, int first, const float* strip
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[o][v], d, sums + o * (16 * kVectors) + 16 * v);
   }
+  return of_lone;
 }
 
-/// All panels of the job, for pixels of `kVectors` tiles of 16 rows. The last pass over a panel fetches the panel behind it, which else
-/// comes from further away than a pass takes.
-template <class Value, int kVectors>
-HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, const BlockList* lists, const float* strip,
-                                 const NextInputs& next) noexcept {
+/// All panels of the job, for pixels of `kVectors` tiles of 16 rows, and for a lone one, which the first pass takes: a 49th pixel costs a
+/// multiply-add a block then, and a tile of its own would have all weights come from the second cache once more. The last pass over a
+/// panel fetches the panel behind it, which else comes from further away than a pass takes.
+template <class Value, int kVectors, bool kLone = false>
+HWY_NOINLINE void run_columns_of(const TileRows* tiles, [[maybe_unused]] const TileRows& lone, const TileJob& job, const BlockList* lists,
+                                 const float* strip, const NextInputs& next) noexcept {
   constexpr int kOutputs = outputs_of_pass(kVectors);
   alignas(64) float sums[16 * 16 * kVectors];
   const std::byte* inputs = next.begin;
@@ -176,7 +182,12 @@ HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, cons
       Lines lines = of_inputs ? Lines{inputs, 64}
                     : last    ? Lines{list.values + list.count * kBlockBytes, kBlockBytes}
                               : Lines{list.values, 0};
-      sum_columns<Value, kVectors>(list, output, strip, sums + output * (16 * kVectors), lines);
+      if (kLone && output == 0) {
+        V of_lone[1][1] = {{sum_columns<Value, kVectors, kLone>(list, output, strip, sums, lines, lone.a[0])}};
+        finish(of_lone, lone, job, first);
+      } else {
+        sum_columns<Value, kVectors, false>(list, output, strip, sums + output * (16 * kVectors), lines, nullptr);
+      }
       if (of_inputs) inputs = lines.at;
     }
     for (int v = 0; v < kVectors; ++v) {
@@ -194,12 +205,13 @@ HWY_NOINLINE void run_columns_of(const TileRows* tiles, const TileJob& job, cons
 }
 
 template <class Value>
-void run_columns(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
+void run_columns(const TileRows* tiles, int vectors, const TileRows& lone, const TileJob& job, const BlockList* lists, const float* strip,
                  const NextInputs& next) noexcept {
   static_assert(kMostColumnVectors == 3);
-  if (vectors == 3) return run_columns_of<Value, 3>(tiles, job, lists, strip, next);
-  if (vectors == 2) return run_columns_of<Value, 2>(tiles, job, lists, strip, next);
-  run_columns_of<Value, 1>(tiles, job, lists, strip, next);
+  if (lone.count > 0) return run_columns_of<Value, 3, true>(tiles, lone, job, lists, strip, next);
+  if (vectors == 3) return run_columns_of<Value, 3>(tiles, lone, job, lists, strip, next);
+  if (vectors == 2) return run_columns_of<Value, 2>(tiles, lone, job, lists, strip, next);
+  run_columns_of<Value, 1>(tiles, lone, job, lists, strip, next);
 }
 
 inline constexpr TurnColumns kTurnColumns = turn_columns;

@@ -15,6 +15,7 @@
 #include "src/kernels/weighted/registers-inl.h"
 #include "src/kernels/weighted/sparse_columns-inl.h"
 #include "src/kernels/weighted/sparse_packed-inl.h"
+#include "src/kernels/weighted/sparse_sums-inl.h"
 #include "src/kernels/weighted/tile_rows-inl.h"
 #include "src/kernels/weighted/tile_shape-inl.h"
 
@@ -108,8 +109,13 @@ struct Cursors {
   }
 };
 
-/// Blocks of each panel in a turn of the loop: what counts and steps would else take the place of multiply-adds.
+/// Blocks of each panel in a turn of the loop: what counts and steps would else take the place of multiply-adds. Of four of a full tile
+/// g++ keeps some accumulators of AVX2's 16 registers in memory.
+#if HWY_TARGET == HWY_AVX2
+constexpr int blocks_of_step(int panels) { return panels == 1 ? 2 : 4 / panels; }
+#else
 constexpr int blocks_of_step(int panels) { return 4 / panels; }
+#endif
 
 /// kPanels panels from `p` on: block after block of each that still has one, in turns, for one panel's chains alone are few. kFetch: beside
 /// each block, what lies as far behind it as the next panels behind these.
@@ -191,8 +197,27 @@ constexpr std::array<SparseTile, sizeof...(kRow)> tiles_of_one(std::index_sequen
   return {sparse_tile<Value, kRow + 1, 1, kFetch>...};
 }
 
+/// Rows [begin, end) of a tile.
+TileRows part_of(const TileRows& rows, int begin, int end) noexcept {
+  TileRows part;
+  part.count = end - begin;
+  std::copy(rows.a + begin, rows.a + end, part.a);
+  std::copy(rows.out + begin, rows.out + end, part.out);
+  std::copy(rows.residual + begin, rows.residual + end, part.residual);
+  return part;
+}
+
 template <class Value>
-void run_sparse(const TileRows& rows, const TileJob& job, const BlockList* lists) noexcept {
+void run_sparse(const TileRows& rows, const TileJob& job, const BlockList* lists, const NextInputs& next) noexcept {
+  if (run_even<Value>(rows, job, lists, next)) return;
+  if (rows.count > kSparseRows) {
+    const int half = rows.count / 2;
+    TileJob second = job;
+    second.next_panels = nullptr;
+    if (job.sums != nullptr) second.sums += half * job.panel_count * 16;
+    run_sparse<Value>(part_of(rows, 0, half), job, lists, {});
+    return run_sparse<Value>(part_of(rows, half, rows.count), second, lists, {});
+  }
   static constexpr auto kEachRow = std::make_index_sequence<kSparseRows>();
   static constexpr auto kSeveral = tiles_of_several<Value>(kEachRow);
   static constexpr auto kSingle = tiles_of_one<Value, false>(kEachRow);
@@ -209,7 +234,14 @@ void run_sparse(const TileRows& rows, const TileJob& job, const BlockList* lists
 /// By SparseForm.
 template <class Value>
 constexpr SparseTiles tiles_of() noexcept {
-  return {kSparseRows, list_places, run_sparse<Value>, kTurnColumns, kRunColumns<Value>, kPackPixels, kRunPacked<Value>};
+  return {std::max(kEvenRows, kSparseRows),
+          kSparseRows,
+          list_places,
+          run_sparse<Value>,
+          kTurnColumns,
+          kRunColumns<Value>,
+          kPackPixels,
+          kRunPacked<Value>};
 }
 constexpr std::array<SparseTiles, kSparseForms> kSparseTiles{tiles_of<float>(), tiles_of<Brain>(), tiles_of<hwy::float16_t>()};
 

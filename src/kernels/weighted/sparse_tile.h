@@ -14,6 +14,8 @@
 //
 //     strip:  values 0-15 of pixels 0, 2, ... | of pixels 1, 3, ..., half a line further | values 16-31 of pixels 0, 2, ... | ...
 //
+// Tiles of rows whose pixels lie evenly, as those of neighbours do, take two panels at once (sparse_sums-inl.h).
+//
 // Where inputs are finite, a product with zero changes no sum, so that these are the sums of a panel with the zeros in it, but for the sign
 // of a zero that a sum underflowed to (docs/quantisation.md).
 #pragma once
@@ -60,18 +62,20 @@ struct NextInputs {
 };
 
 struct SparseTiles {
-  int rows = 1;  // of a full tile
+  int rows = 1;          // of a full tile
+  int rows_of_part = 1;  // of one whose sums another step began or ends: the same where pixels lie evenly and where they do not
   /// Writes the places of the blocks of `values`, of which value i lies at `place` + i + i / 16 * `skip`; returns how many. `before`:
   /// blocks before them.
   std::int64_t (*list)(const SparsePanel& panel, Interval<std::int64_t> values, std::int64_t before, std::int64_t place, std::int64_t skip,
                        std::uint32_t* places) noexcept = nullptr;
-  /// Uses of the job what concerns sums and epilogue; `lists` are of its panels.
-  void (*run)(const TileRows& rows, const TileJob& job, const BlockList* lists) noexcept = nullptr;
+  /// Uses of the job what concerns sums and epilogue; `lists` are of its panels. `next`: inputs that tiles of pixels that lie evenly fetch.
+  void (*run)(const TileRows& rows, const TileJob& job, const BlockList* lists, const NextInputs& next) noexcept = nullptr;
   /// Turns `values` inputs of the pixels of `vectors` tiles of 16 rows each; null where vectors are shorter or registers too few.
   void (*turn)(const TileRows* tiles, int vectors, std::int64_t values, float* strip) noexcept = nullptr;
-  /// As `run`, for pixels that were turned. Sums begin and end here; places are numbers of values.
-  void (*run_columns)(const TileRows* tiles, int vectors, const TileJob& job, const BlockList* lists, const float* strip,
-                      const NextInputs& next) noexcept = nullptr;
+  /// As `run`, for pixels that were turned, and, beside kMostColumnVectors of them, for `lone`: one pixel, read where it lies, or none.
+  /// Sums begin and end here; places are numbers of values.
+  void (*run_columns)(const TileRows* tiles, int vectors, const TileRows& lone, const TileJob& job, const BlockList* lists,
+                      const float* strip, const NextInputs& next) noexcept = nullptr;
   /// Copies `values` inputs of `count` pixels, kPackedTileRows a tile; null where there are no packed tiles.
   void (*pack)(const TileRows* tiles, int count, std::int64_t values, float* strip) noexcept = nullptr;
   /// As `run`, for so many pixels that were copied: a multiple of kPackedStep. Sums begin and end here.
