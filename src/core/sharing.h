@@ -3,8 +3,8 @@
 // Sharing loses where another program wants one of the processors: a worker that has lost its processor in the middle of a task makes the
 // caller wait for it, and a worker that takes the caller's processor makes the caller itself wait, for milliseconds each time; the system
 // does not move them apart, because all processors look busy. So lost time is counted, and the caller runs the next calls alone for
-// kTimesAlone as long, and for twice as long as the last time if sharing lost again at once. One disturbance costs little more than itself;
-// beside a program that goes on, the pauses soon are so long that sharing loses less than a fiftieth of the time of one thread.
+// kTimesAlone as long, and for twice as long as the last time if sharing lost again soon. One disturbance costs little more than itself; a
+// program that goes on disturbs one call in kLongestAlone, which of its turns of some milliseconds are a fiftieth.
 //
 // Invariants: no clock is read here; a call that is not shared changes nothing; times are nanoseconds of one monotonic clock.
 #pragma once
@@ -32,7 +32,7 @@ class Sharing {
   template <class Cpu>
   void ended(const Call& call, const Cpu& cpu) noexcept {
     const std::int64_t own = call.worked - call.begin, waited = call.end - call.worked;
-    // A caller that came too late for a task does not know how long one takes.
+    // A caller that came too late for a task does not know how long one takes; if it had lost its processor, the window shows that.
     if (call.tasks > 0 && waited > kMostUneven * (own / call.tasks) + kPatience) return lost(waited, call.end);
     if (window_.begin == 0 || call.begin - window_.last > kPause) {
       window_ = {call.end, call.end, cpu(), 0};
@@ -48,9 +48,9 @@ class Sharing {
   }
 
   /// A worker may take up the last task as the caller runs out of them, and tasks of one call are not equally long: two panels or three, a
-  /// whole tile or what is left. One that is waited for longer than so many of the caller's own tasks take has lost its processor,
+  /// whole tile or what is left. A worker that is waited for longer than kMostUneven of the caller's own tasks take and kPatience, in which it
+  /// may have woken up, has lost its processor.
   static constexpr std::int64_t kMostUneven = 3;
-  /// unless it is only this long more: that is how late it may wake up.
   static constexpr std::int64_t kPatience = 150'000;
   /// Calls that follow each other are looked at together: a scheduler's turn is as long as this.
   static constexpr std::int64_t kWindow = 3'000'000;
@@ -59,7 +59,7 @@ class Sharing {
   /// An eighth of a window is lost to interrupts and noise at most.
   static constexpr std::int64_t kMostMissing = 8;
   static constexpr std::int64_t kTimesAlone = 4;
-  /// A loss so soon after calls were shared again is the same disturbance.
+  /// A loss so soon after calls were shared again is the same disturbance, as is one within twice the last time alone.
   static constexpr std::int64_t kSoon = 4 * kWindow;
   static constexpr std::int64_t kMostDoublings = 6;
   static constexpr std::int64_t kLongestAlone = 200'000'000;
@@ -73,12 +73,15 @@ class Sharing {
   };
 
   void lost(std::int64_t time, std::int64_t now) noexcept {
-    doublings_ = alone_until_ > 0 && now - alone_until_ < kSoon ? std::min(doublings_ + 1, kMostDoublings) : 0;
-    alone_until_ = now + std::min(kTimesAlone * std::min(time, kLongestAlone) << doublings_, kLongestAlone);
+    const bool again = alone_until_ > 0 && now - alone_until_ < std::max(kSoon, 2 * alone_);
+    doublings_ = again ? std::min(doublings_ + 1, kMostDoublings) : 0;
+    alone_ = std::min(kTimesAlone * std::min(time, kLongestAlone) << doublings_, kLongestAlone);
+    alone_until_ = now + alone_;
     window_ = {};
   }
 
   std::int64_t alone_until_ = 0;
+  std::int64_t alone_ = 0;  // how long, the last time
   std::int64_t doublings_ = 0;
   Window window_;
 };

@@ -22,7 +22,6 @@ constexpr std::size_t kMostRuns = 300;  // for steps that are so short that read
 constexpr int kSettlingRuns = 6;
 constexpr int kAnchorRuns = 3;
 constexpr double kAlone = 1.4;
-constexpr double kMostWaiting = 0.25;  // seconds
 
 /// The mean of all but the longest tenth: a run's time is the sum of its steps', so what slows every step a little counts, and what stopped
 /// one does not.
@@ -95,7 +94,9 @@ double StepTimer::time_anchor() {
   for (int i = 1; i < kAnchorRuns; ++i) least = std::min(least, run());
   // Threads that were disturbed keep out of a pool's calls for a while (sharing.h); what one thread takes is no measure of what all take.
   const Clock::time_point start = Clock::now();
-  while (pool_->thread_count() > 1 && least_anchor_ < least / kAlone && seconds_since(start) < kMostWaiting) least = std::min(least, run());
+  while (pool_->thread_count() > 1 && least_anchor_ < least / kAlone && seconds_since(start) < waiting_left_)
+    least = std::min(least, run());
+  waiting_left_ -= std::min(waiting_left_, seconds_since(start));
   least_anchor_ = std::min(least_anchor_, least);
   return least;
 }

@@ -106,6 +106,7 @@ class StepTimer {
   Arena arena_;
   std::unique_ptr<Anchor> anchor_;
   double least_anchor_ = std::numeric_limits<double>::infinity();  // seconds, so far
+  double waiting_left_ = 3;  // seconds that anchors may wait in all: a machine that has become slower stays so
 };
 
 }  // namespace sluice::profiler

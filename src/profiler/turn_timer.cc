@@ -184,13 +184,13 @@ class StepTimer::TurnRun {
   }
 
   void write_inputs(const Step& step) {
-    for (std::uint32_t& state : states_) state = state * 1664525u + 1013904223u;
     write(step.inputs, step.input_bytes);
     if (step.call.weights.empty() && step.input_bytes > 0) read_ring(between_bytes_);
   }
 
   /// New values, each thread's part one run of lines, as kernels share pixels.
   void write(std::byte* at, std::int64_t bytes) {
+    for (std::uint32_t& state : states_) state = state * 1664525u + 1013904223u;
     const std::int64_t lines = bytes / static_cast<std::int64_t>(kLanes * sizeof(float)), threads = timer_.pool_->thread_count();
     parallel_for(*timer_.pool_, threads, [&](std::int64_t part, int) noexcept {
       auto* const to = reinterpret_cast<float*>(at);
@@ -227,7 +227,8 @@ class StepTimer::TurnRun {
     if (step.written && !again) return;
     constexpr auto kBytesOfLine = static_cast<std::int64_t>(kLine);
     write(step.call.outputs[0].view.data, static_cast<std::int64_t>(step.call.rooms().outputs) / kBytesOfLine * kBytesOfLine);
-    write_inputs(step);
+    // The step before has announced the weights that follow its own: none are read in between.
+    step.written ? write(step.inputs, step.input_bytes) : write_inputs(step);
   }
 
   void run_on_other_weights(Step& step) { timer_.run_once(step.call, weights_, Clocks::kWall, weights_of_run_after_next(step)); }

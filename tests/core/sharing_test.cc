@@ -68,10 +68,22 @@ TEST_CASE("where sharing loses again at once, it is tried half as often, up to a
     CHECK(alone >= want * kMs);
     CHECK(alone <= want * kMs + 200 * kUs);
   }
-  for (int i = 0; i < 1000; ++i) calls.call();  // 50 ms without a loss
+  for (int i = 0; i < 10'000; ++i) calls.call();  // half a second without a loss
   CHECK(calls.call(50 * kUs, 1 * kMs));
   calls.pause(4 * kMs);
   CHECK(calls.call());
+}
+
+TEST_CASE("losses that come back every few turns are one disturbance") {
+  Calls calls;
+  std::int64_t alone = 0;
+  for (int loss = 0; loss < 10; ++loss) {
+    for (int i = 0; i < 300; ++i) CHECK(calls.call());  // 15 ms
+    CHECK(calls.call(50 * kUs, 3 * kMs));
+    const std::int64_t lost_at = calls.now();
+    while (!calls.call()) alone = calls.now() - lost_at;
+  }
+  CHECK(alone >= 199 * kMs);
 }
 
 TEST_CASE("waiting for a few tasks, and a wake-up, is how uneven tasks end") {

@@ -9,7 +9,7 @@
 //       A chain of parts of sums, of a kernel that takes them (KernelDescriptor::cuts_sums), gives those of the step that was not cut
 //  (K3) it allocates nothing, throws nothing, and touches only the views, weights, workspace and unfinished sums of the call
 //  (K4) where `KernelDescriptor::in_place_inputs` has an input, that input's tensor may be the output's: each element is read before it
-//       is written. Any part of a concatenation may lie where the output has it
+//       is written. Kernels of concatenations, whatever that says, must find each part that already lies where the output has it, and leave it
 #pragma once
 
 #include <cstdint>

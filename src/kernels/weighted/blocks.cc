@@ -1,10 +1,20 @@
 #include "src/kernels/weighted/blocks.h"
 
 namespace sluice::kernels::weighted {
+namespace {
+
+/// A single panel that granules of three would leave stays with the last of them.
+bool leaves_one(std::int64_t panels, std::int64_t granule) noexcept { return granule == 3 && panels % 3 == 1 && panels > 1; }
+std::int64_t granules_of(std::int64_t panels, std::int64_t granule) noexcept {
+  return leaves_one(panels, granule) ? panels / 3 : ceil_div(panels, granule);
+}
+
+}  // namespace
 
 std::int64_t granule_for_threads(std::int64_t panels, std::int64_t most, std::int64_t least, int threads) noexcept {
   const auto longest_share = [&](std::int64_t granule) {
-    return std::min(panels, ceil_div(ceil_div(panels, granule), std::int64_t{threads}) * granule);
+    const bool with_last = leaves_one(panels, granule);
+    return std::min(panels, ceil_div(granules_of(panels, granule), std::int64_t{threads}) * granule + (with_last ? 1 : 0));
   };
   std::int64_t best = most;
   for (std::int64_t granule = most - 1; threads > 1 && granule >= least; --granule)
@@ -19,9 +29,9 @@ Blocks::Blocks(const PanelGeometry& geometry, ChannelRange channels, std::int64_
       outputs_(outputs),
       per_group_(outputs_per_group),
       granule_(granule),
-      granules_(granule == 3 && panels_.size() % 3 == 1 && panels_.size() > 1 ? panels_.size() / 3 : ceil_div(panels_.size(), granule)),
+      granules_(granules_of(panels_.size(), granule)),
       count_(1) {
-  if (per_group_ < outputs_ && per_group_ >= kPanelLanes) {
+  if (are_groups()) {
     count_ = (channels.end - 1) / per_group_ - channels.begin / per_group_ + 1;
   } else {
     const auto granule_bytes = static_cast<std::int64_t>(geometry.panel_bytes.count()) * granule;
@@ -30,7 +40,7 @@ Blocks::Blocks(const PanelGeometry& geometry, ChannelRange channels, std::int64_
 }
 
 void Blocks::set_count(std::int64_t count) noexcept {
-  if (per_group_ < outputs_ && per_group_ >= kPanelLanes) return;
+  if (are_groups()) return;
   count_ = std::clamp<std::int64_t>(count, 1, granules_);
 }
 
@@ -47,7 +57,7 @@ void Blocks::share(int threads) noexcept {
 
 Block Blocks::operator[](std::int64_t i) const noexcept {
   PanelRange p;
-  if (per_group_ < outputs_ && per_group_ >= kPanelLanes) {
+  if (are_groups()) {
     const std::int64_t group = channels_.begin / per_group_ + i;
     const ChannelRange c{std::max(channels_.begin, group * per_group_), std::min(channels_.end, (group + 1) * per_group_)};
     p = panels_of_channels(c, per_group_);

@@ -76,10 +76,13 @@ class Blocks {
   /// Makes as few more blocks as give `threads` threads even shares, or the most even ones that there are.
   void share(int threads) noexcept;
   /// Of the threads' shares (see above).
-  double unevenness(int threads) const noexcept { return weighted::unevenness(granules_, count_, threads); }
+  double unevenness(int threads) const noexcept { return weighted::unevenness(are_groups() ? count_ : granules_, count_, threads); }
   Block operator[](std::int64_t i) const noexcept;
 
  private:
+  /// Of grouped nodes, which fill whole panels.
+  bool are_groups() const noexcept { return per_group_ < outputs_ && per_group_ >= kPanelLanes; }
+
   ChannelRange channels_;
   PanelRange panels_;
   std::int64_t outputs_;

@@ -39,7 +39,7 @@ Cut cut_step(const KernelCall& call) noexcept {
                           blocks_are_uneven(blocks_of(kBlockBytes), rows * conv.window.out_w, threads));
   const std::int64_t parts = by_pixels ? threads : 1;
   // Few tiles earn no large block: the next is fetched while this one is used, but the first makes its first tile wait.
-  const bool few = (by_pixels || threads == 1) && rows / parts * conv.window.out_w <= kFewTiles * kMaxTileRows;
+  const bool few = (by_pixels || threads == 1) && rows * conv.window.out_w / parts <= kFewTiles * kMaxTileRows;
   Blocks blocks = blocks_of(few ? kSmallBlockBytes : kBlockBytes);
   if (!by_pixels) blocks.share(threads);
   return {blocks, {.parts = parts, .blocks = blocks.count(), .runs = 1}, by_pixels && !even};

@@ -130,11 +130,15 @@ StripCut cut_strips(const ConvolutionParameters& conv, const StepExtent& extent,
   const std::int64_t depth = conv.in_channels / conv.groups;
   // Tiles over sparse panels load an input for each multiply-add, and a core loads one a cycle of those at the same place of a line.
   const std::int64_t gap = layout.layout == WeightLayout::kSparse && depth % 16 == 0 ? kGapOfLines : 0;
-  const StripPlan strip = plan_strips(conv.window, depth, extent, by_pixels ? 1 : blocks.count(), direction, gap);
-  const std::int64_t areas = OutAreas(extent.rows, conv.window, strip).count();
+  const auto strips_of = [&](std::int64_t units) { return plan_strips(conv.window, depth, extent, units, direction, gap); };
+  const auto count_of = [&](const StripPlan& plan) { return OutAreas(extent.rows, conv.window, plan).count(); };
+  StripPlan strip = strips_of(by_pixels ? 1 : blocks.count());
+  std::int64_t areas = count_of(strip);
   if (by_pixels && areas % extent.threads != 0) {
     by_pixels = false;
     blocks.share(extent.threads);
+    strip = strips_of(blocks.count());
+    areas = count_of(strip);
   }
   // Weights come back from L3 while tiles work; strips would be copied again by a core that waits for them. Threads that share the blocks
   // keep theirs.

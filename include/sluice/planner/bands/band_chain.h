@@ -406,14 +406,19 @@ class BandCutter {
         const bool from_outside = maker == kCaller || maker < chain.first;
         const bool here = !from_outside && maker != kNobody && in_turn(placement(in).buffer);
         if (!same_place || need.empty() || !(from_outside || here)) return false;
-        if ((from_outside || w > maker) && need.begin < made[w - chain.first]) return false;
+        const std::int64_t gone = made[w - chain.first];
+        if (from_outside && gone > 0 && seen_through_views(placement(in).buffer)) return false;
+        if ((from_outside || w > maker) && need.begin < gone) return false;
       }
     }
     return true;
   }
 
+  /// Is a tensor of a block there a view of others? Those may be read by the view's readers, row by row or not.
+  bool seen_through_views(BufferId b) const noexcept { return in_.made[b.index()] != in_.tensors[b.index()]; }
+
   /// Do the tensors of a block take each other's place in a region, none of them seen through a view?
-  bool in_turn(BufferId b) const noexcept { return connected_ == Connected::kDeclared && in_.made[b.index()] == in_.tensors[b.index()]; }
+  bool in_turn(BufferId b) const noexcept { return connected_ == Connected::kDeclared && !seen_through_views(b); }
 
   /// Rows of each position that must be there at once; 0: all, or it is no ring. Notes when they are needed, too.
   std::vector<std::int64_t> rings_of(const Chain& chain) const {

@@ -98,7 +98,8 @@ inline std::uint64_t ring_bytes(const model::Graph& graph, TensorId t, std::int6
   return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows) * static_cast<std::uint64_t>(rows);
 }
 
-/// Between two bands of a position its chain reads the weights of all others and passes the rows of all rings.
+/// Between two bands of a position its chain reads the weights of all others and passes the rows of all rings, those of a part in the ring
+/// of its concatenation too, once as the part's and once as the whole's.
 inline void note_round_bytes(Banded& banded, const model::Graph& graph, const Views& views) {
   std::uint64_t round = 0;
   for (std::size_t r = 0; r < banded.ring_rows.size(); ++r) {

@@ -49,8 +49,8 @@ void list_parts(const model::Graph& graph, const model::Node& node, std::size_t 
 /// Which of them lie in the ring of their whole: `ring_rows` are those of each position alone, and then those of the rings that remain. A
 /// part's are those of its whole. `row_bytes`: by position, of its own ring. Lists what it took.
 ///
-/// Of each concatenation, the last first, as many parts as make the fewest bytes, those of the shortest windows before others: a part that
-/// runs far ahead of the rest would make the ring long for all channels.
+/// Of each concatenation, the last first, parts in the order of their windows, as many as make the fewest bytes: a part that runs far ahead of
+/// the rest would make the ring long for all channels.
 inline std::vector<JoinedPart> join_rings(std::vector<JoinedPart> candidates, const std::vector<std::uint64_t>& row_bytes,
                                           std::vector<std::int64_t>& ring_rows) {
   std::vector<JoinedPart> joined;
@@ -212,9 +212,11 @@ inline void lay_out_rings(Banded& banded, ChainLinks& links, const std::vector<s
   const std::vector<std::int64_t> alone = banded.ring_rows;
   banded.joined = join_rings(links.joins, row_bytes, banded.ring_rows);
   if (banded.joined.empty()) return;
+  const std::vector<RingUse> uses = links.uses;
   HeldRows(links, banded.chain).together(banded.joined);
   std::optional<SharedRings> shared = banded.shared;
   if (share_rings_of(banded, links, row_bytes) <= bytes) return;
+  links.uses = uses;
   banded.joined.clear();
   banded.ring_rows = alone;
   banded.shared = std::move(shared);
