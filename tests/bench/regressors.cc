@@ -12,6 +12,7 @@
 #include "sluice/profiler/profile_file.h"
 #include "tests/bench/boosted_trees.h"
 #include "tests/bench/must.h"
+#include "tests/bench/random_forest.h"
 
 namespace sluice::profiler {
 namespace {
@@ -20,7 +21,7 @@ using Samples = std::vector<KernelSample>;
 
 constexpr std::size_t kFolds = 5, kFewest = 15;
 
-bench::BoostedTrees::Row row_of(const StepWork& work, detail::TileExtent tile) {
+bench::RegressionTrees::Row row_of(const StepWork& work, detail::TileExtent tile) {
   const Features features = detail::features_of(work, tile);
   return {features.begin(), features.end()};
 }
@@ -74,7 +75,7 @@ std::vector<double> by_trees(const Samples& known, const Samples& asked, const s
   const auto start = [&](const KernelSample& sample) {
     return on_rates ? std::log(std::max(detail::fitted_seconds(rates, sample.work, tile), 1e-12)) : 0.0;
   };
-  std::vector<bench::BoostedTrees::Row> rows;
+  std::vector<bench::RegressionTrees::Row> rows;
   std::vector<double> values;
   for (const KernelSample& sample : known) {
     rows.push_back(row_of(sample.work, tile));
@@ -83,6 +84,34 @@ std::vector<double> by_trees(const Samples& known, const Samples& asked, const s
   const bench::BoostedTrees trees(rows, values);
   std::vector<double> seconds;
   for (const KernelSample& sample : asked) seconds.push_back(std::exp(start(sample) + trees.at(row_of(sample.work, tile))));
+  return seconds;
+}
+
+/// What nn-Meter tells its regressors of a convolution: the side of its input (here the area, which splits in the same places), inputs,
+/// outputs, kernel, stride, flops and parameters. Of other kernels it tells some of these; here they get all.
+bench::RegressionTrees::Row nn_meter_row(const StepWork& work) {
+  const StepShape& shape = work.shape;
+  const auto stride = static_cast<float>(shape.stride);
+  return {static_cast<float>(shape.rows) * static_cast<float>(shape.columns) * stride * stride,
+          static_cast<float>(shape.depth),
+          static_cast<float>(shape.channels),
+          static_cast<float>(shape.taps),
+          stride,
+          static_cast<float>(work.cost.flops),
+          static_cast<float>(work.cost.weight_bytes)};
+}
+
+/// As nn-Meter predicts a kernel: the mean of the seconds in the leaves of a random forest.
+std::vector<double> by_nn_meter(const Samples& known, const Samples& asked, const std::string&) {
+  std::vector<bench::RegressionTrees::Row> rows;
+  std::vector<double> values;
+  for (const KernelSample& sample : known) {
+    rows.push_back(nn_meter_row(sample.work));
+    values.push_back(sample.seconds);
+  }
+  const bench::RandomForest forest(rows, values);
+  std::vector<double> seconds;
+  for (const KernelSample& sample : asked) seconds.push_back(forest.at(nn_meter_row(sample.work)));
   return seconds;
 }
 
@@ -115,8 +144,9 @@ struct Named {
 
 int compare(int argc, char** argv) {
   const Named regressors[] = {
+      {"nn-Meter's features and forest", by_nn_meter},
       {"work alone (before)", by_work_alone},
-      {"rates of 9 terms", by_rates},
+      {"rates of all terms", by_rates},
       {"boosted trees", [](const Samples& k, const Samples& a, const std::string& isa) { return by_trees(k, a, isa, false); }},
       {"rates, trees on the rest", [](const Samples& k, const Samples& a, const std::string& isa) { return by_trees(k, a, isa, true); }},
       {"rates, field on the rest", by_field}};
