@@ -70,9 +70,8 @@ class RegressionTrees {
     std::size_t looked_at = 0;
     for (const std::size_t f : features_in_turn()) {
       if (options_.drawn_features > 0 && looked_at == options_.drawn_features) break;
-      std::sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
-        return std::pair(rows_[a][f], a) < std::pair(rows_[b][f], b);
-      });
+      std::sort(members.begin(), members.end(),
+                [&](std::size_t a, std::size_t b) { return std::pair(rows_[a][f], a) < std::pair(rows_[b][f], b); });
       if (rows_[members.front()][f] < rows_[members.back()][f]) ++looked_at;
       double left = 0;
       for (std::size_t i = 0; i + 1 < members.size(); ++i) {
