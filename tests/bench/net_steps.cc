@@ -21,11 +21,10 @@
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
 #include "tests/bench/must.h"
+#include "tests/bench/step_work.h"
 
 namespace sluice::bench {
 namespace {
-
-using profiler::KernelUse;
 
 double middle(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -135,11 +134,7 @@ class Net {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       const plan::Step& step = plan.steps[i];
       if (step.prepare) continue;
-      const bool derived = step.derived.buffer.valid();
-      const kernels::StepExtent extent{step.rows, step.channels, step.alone ? 1 : threads_, derived};
-      profiler::StepWork work = profiler::work_of(*kernels::find_kernel(step.kernel), derived ? KernelUse::kRunDerived : KernelUse::kRun,
-                                                  graph, graph.node(step.node), extent);
-      work.run_bytes = run_bytes;
+      const profiler::StepWork work = work_of(graph, step, step.alone ? 1 : threads_, run_bytes).work;
       std::printf("%s,%zu,", name_.c_str(), i);
       print_visits(visits_[i], anchors_);
       std::printf(",%.4f,%s\n", costs.step[i] * 1e6, row_of(graph, step, work).c_str());

@@ -1,98 +1,25 @@
-// sluice-bench-regressors PROFILE.json...: how well regressors predict a kernel's time at shapes that they have not seen, on the samples of
-// measured profiles. Needs no clock: the same file gives the same table.
+// sluice-bench-regressors [--json] PROFILE.json...: how well regressors predict a kernel's time at shapes that they have not seen, on the
+// samples of measured profiles. Needs no clock: the same file gives the same table.
 //
-// Protocol: samples of one kernel are put in order by what multiplies (depth x taps), so that a fold is a family of alike layers, and cut
-// into five folds, each predicted from the other four. Kernels with fewer than fifteen samples are left out.
+// sluice-bench-regressors [--json] --nets MEASURED.csv PROFILE.json: how well they predict whole nets that were measured in the minutes of
+// the profile (scripts/prediction-accuracy --between --csv), one thread. Each is fitted to all samples of the profile.
+//
+// Protocol of the first: samples of one kernel are put in order by what multiplies (depth x taps), so that a fold is a family of alike
+// layers, and cut into five folds, each predicted from the other four. Kernels with fewer than fifteen samples are left out.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
+#include <map>
 
-#include "sluice/profiler/fit.h"
 #include "sluice/profiler/profile_file.h"
-#include "tests/bench/boosted_trees.h"
+#include "tests/bench/kernel_regressors.h"
 #include "tests/bench/must.h"
+#include "tests/bench/priced_nets.h"
 
 namespace sluice::profiler {
 namespace {
 
-using Samples = std::vector<KernelSample>;
-
 constexpr std::size_t kFolds = 5, kFewest = 15;
-
-bench::BoostedTrees::Row row_of(const StepWork& work, detail::TileExtent tile) {
-  const Features features = detail::features_of(work, tile);
-  return {features.begin(), features.end()};
-}
-
-/// Predicts the seconds of each of `asked` from `known`.
-using Regressor = std::function<std::vector<double>(const Samples& known, const Samples& asked, const std::string& isa)>;
-
-DeviceProfile fitted(const Samples& known, const std::string& isa) {
-  DeviceProfile profile;
-  profile.isa = isa;
-  profile.samples = known;
-  fit(profile);
-  return profile;
-}
-
-std::vector<double> by_rates(const Samples& known, const Samples& asked, const std::string& isa) {
-  const detail::TileExtent tile = detail::tile_of(isa);
-  const KernelRates rates = fit_rates(known, tile);
-  std::vector<double> seconds;
-  for (const KernelSample& sample : asked) seconds.push_back(detail::fitted_seconds(rates, sample.work, tile));
-  return seconds;
-}
-
-/// Flops and bytes alone, corrected by the mean of near samples weighted by 1 / distance^4: the model before this one.
-std::vector<double> by_work_alone(const Samples& known, const Samples& asked, const std::string&) {
-  const auto bare = [](Samples samples) {
-    for (KernelSample& sample : samples) sample.work = StepWork(sample.work.cost);
-    return samples;
-  };
-  const Samples near = bare(known);
-  const KernelRates rates = fit_rates(near, {});
-  std::vector<double> seconds;
-  for (const KernelSample& sample : bare(asked)) {
-    const Features place = detail::features_of(sample.work, {});
-    double weights = 1, sum = 0;
-    for (const KernelSample& other : near) {
-      double d2 = 1e-3;
-      const Features there = detail::features_of(other.work, {});
-      for (std::size_t f = 0; f < 4; ++f) d2 += static_cast<double>((place[f] - there[f]) * (place[f] - there[f]));
-      weights += 1 / (d2 * d2);
-      sum += std::log(other.seconds / std::max(detail::fitted_seconds(rates, other.work, {}), 1e-12)) / (d2 * d2);
-    }
-    seconds.push_back(detail::fitted_seconds(rates, sample.work, {}) * std::exp(sum / weights));
-  }
-  return seconds;
-}
-
-std::vector<double> by_trees(const Samples& known, const Samples& asked, const std::string& isa, bool on_rates) {
-  const detail::TileExtent tile = detail::tile_of(isa);
-  const KernelRates rates = fit_rates(known, tile);
-  const auto start = [&](const KernelSample& sample) {
-    return on_rates ? std::log(std::max(detail::fitted_seconds(rates, sample.work, tile), 1e-12)) : 0.0;
-  };
-  std::vector<bench::BoostedTrees::Row> rows;
-  std::vector<double> values;
-  for (const KernelSample& sample : known) {
-    rows.push_back(row_of(sample.work, tile));
-    values.push_back(std::log(sample.seconds) - start(sample));
-  }
-  const bench::BoostedTrees trees(rows, values);
-  std::vector<double> seconds;
-  for (const KernelSample& sample : asked) seconds.push_back(std::exp(start(sample) + trees.at(row_of(sample.work, tile))));
-  return seconds;
-}
-
-std::vector<double> by_field(const Samples& known, const Samples& asked, const std::string& isa) {
-  const DeviceProfile profile = fitted(known, isa);
-  std::vector<double> seconds;
-  for (const KernelSample& sample : asked)
-    seconds.push_back(detail::measured_seconds(profile.kernels.front(), profile.samples, sample.work, detail::tile_of(isa)));
-  return seconds;
-}
 
 /// |ln(predicted / measured)| of every sample, each predicted from the folds that it is not in.
 std::vector<double> errors_of(Samples samples, const std::string& isa, const Regressor& regressor) {
@@ -108,41 +35,172 @@ std::vector<double> errors_of(Samples samples, const std::string& isa, const Reg
   return errors;
 }
 
-struct Named {
-  const char* name;
-  Regressor regressor;
+/// Prints a table: what a column says, its name in JSON and its digits behind the point; then the rows.
+class Table {
+ public:
+  struct Column {
+    const char* title;
+    const char* key;
+    int digits;
+    const char* unit = "";
+  };
+
+  Table(std::vector<Column> columns, bool json) : columns_(std::move(columns)), json_(json) {
+    std::fputs(json_ ? "{\"regressors\": [" : "| regressor |", stdout);
+    for (const Column& column : columns_)
+      if (!json_) std::printf(" %s |", column.title);
+    if (!json_) std::fputs("\n|---|", stdout);
+    for (std::size_t i = 0; !json_ && i < columns_.size(); ++i) std::fputs("---|", stdout);
+    if (!json_) std::fputs("\n", stdout);
+  }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  ~Table() {
+    if (json_) std::printf("\n]}\n");
+  }
+
+  void row(const char* name, const std::vector<double>& values) {
+    json_ ? std::printf("%s\n  {\"name\": \"%s\"", any_ ? "," : "", name) : std::printf("| %s |", name);
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const Column& column = columns_[i];
+      json_ ? std::printf(", \"%s\": %.6g", column.key, values[i]) : std::printf(" %.*f%s |", column.digits, values[i], column.unit);
+    }
+    std::fputs(json_ ? "}" : "\n", stdout);
+    any_ = true;
+  }
+
+ private:
+  const std::vector<Column> columns_;
+  const bool json_;
+  bool any_ = false;
 };
 
-int compare(int argc, char** argv) {
-  const Named regressors[] = {
-      {"work alone (before)", by_work_alone},
-      {"rates of 9 terms", by_rates},
-      {"boosted trees", [](const Samples& k, const Samples& a, const std::string& isa) { return by_trees(k, a, isa, false); }},
-      {"rates, trees on the rest", [](const Samples& k, const Samples& a, const std::string& isa) { return by_trees(k, a, isa, true); }},
-      {"rates, field on the rest", by_field}};
-  std::printf("| regressor | samples | median error | within 10 %% | within 25 %% | RMS of ln |\n|---|---|---|---|---|---|\n");
-  for (const Named& named : regressors) {
+/// The share of errors that are at most so large, in per cent.
+double share_within(const std::vector<double>& errors, double most) {
+  const auto count = std::count_if(errors.begin(), errors.end(), [&](double error) { return std::abs(error) <= most; });
+  return 100.0 * static_cast<double>(count) / static_cast<double>(errors.size());
+}
+
+double root_mean_square(const std::vector<double>& errors) {
+  double squares = 0;
+  for (const double error : errors) squares += error * error;
+  return std::sqrt(squares / static_cast<double>(errors.size()));
+}
+
+int compare_folds(const std::vector<std::string>& paths, bool json) {
+  std::vector<DeviceProfile> profiles;
+  for (const std::string& path : paths)
+    for (DeviceProfile& profile : bench::must(load_profiles(path))) profiles.push_back(std::move(profile));
+  const auto errors_by = [&](const Regressor& regressor) {
     std::vector<double> errors;
-    for (int i = 1; i < argc; ++i)
-      for (DeviceProfile& profile : bench::must(load_profiles(argv[i])))
-        for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
-          if (samples.size() < kFewest) return;
-          const std::vector<double> more = errors_of({samples.begin(), samples.end()}, profile.isa, named.regressor);
-          errors.insert(errors.end(), more.begin(), more.end());
-        });
-    if (errors.empty()) return std::fputs("sluice-bench-regressors: no profile with enough samples is named\n", stderr), 1;
-    std::sort(errors.begin(), errors.end());
-    const auto within = [&](double share) {
-      const auto end = std::upper_bound(errors.begin(), errors.end(), std::log(1 + share));
-      return 100.0 * static_cast<double>(end - errors.begin()) / static_cast<double>(errors.size());
-    };
-    double squares = 0;
-    for (const double error : errors) squares += error * error;
-    std::printf("| %s | %zu | %.1f %% | %.1f %% | %.1f %% | %.3f |\n", named.name, errors.size(),
-                100 * std::expm1(errors[errors.size() / 2]), within(0.1), within(0.25),
-                std::sqrt(squares / static_cast<double>(errors.size())));
+    for (DeviceProfile& profile : profiles)
+      for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
+        if (samples.size() < kFewest) return;
+        const std::vector<double> more = errors_of({samples.begin(), samples.end()}, profile.isa, regressor);
+        errors.insert(errors.end(), more.begin(), more.end());
+      });
+    return errors;
+  };
+  const std::vector<Named> regressors = all_regressors();
+  if (errors_by(by_rates).empty()) return std::fputs("sluice-bench-regressors: no profile with enough samples is named\n", stderr), 1;
+  Table table({{"samples", "samples", 0},
+               {"median error", "median_error_percent", 1, " %"},
+               {"within 10 %", "within_10_percent", 1, " %"},
+               {"within 25 %", "within_25_percent", 1, " %"},
+               {"RMS of ln", "rms_of_ln", 3}},
+              json);
+  for (const Named& named : regressors) {
+    const std::vector<double> errors = errors_by(named.regressor);
+    table.row(named.name, {static_cast<double>(errors.size()), 100 * std::expm1(bench::median(errors)), share_within(errors, std::log(1.1)),
+                           share_within(errors, std::log(1.25)), root_mean_square(errors)});
   }
   return 0;
+}
+
+struct SaidOfNet {
+  std::string family;
+  double said_ms = 0, measured_ms = 0;
+};
+
+/// Kendall's: of all pairs that differ, those in the right order less those in the wrong one.
+double tau_of(std::span<const SaidOfNet> nets) {
+  int agreeing = 0, pairs = 0;
+  for (std::size_t i = 0; i < nets.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      if (nets[i].measured_ms == nets[j].measured_ms) continue;
+      ++pairs;
+      agreeing += (nets[i].said_ms - nets[j].said_ms) * (nets[i].measured_ms - nets[j].measured_ms) > 0 ? 1 : -1;
+    }
+  return pairs == 0 ? 1 : static_cast<double>(agreeing) / pairs;
+}
+
+void add_row(Table& table, const char* name, const std::vector<SaidOfNet>& nets) {
+  std::vector<double> errors;
+  std::map<std::string, std::vector<SaidOfNet>> families;
+  for (const SaidOfNet& net : nets) {
+    errors.push_back(net.said_ms / net.measured_ms - 1);
+    families[net.family].push_back(net);
+  }
+  double inside = 0;
+  for (const auto& [family, members] : families) inside += tau_of(members) / static_cast<double>(families.size());
+  table.row(name, {static_cast<double>(nets.size()), share_within(errors, 0.1), share_within(errors, 0.05), 100 * root_mean_square(errors),
+                   tau_of(nets), inside});
+}
+
+std::vector<SaidOfNet> said_of(const std::vector<bench::PricedNet>& nets, const Named& named, const DeviceProfile& profile,
+                               bench::Parts bench::PricedNet::*parts_of) {
+  Samples all;
+  for (const bench::PricedNet& net : nets) all.insert(all.end(), (net.*parts_of).parts.begin(), (net.*parts_of).parts.end());
+  const std::vector<double> seconds = named.whole(profile, all);
+  std::vector<SaidOfNet> said;
+  auto next = seconds.begin();
+  for (const bench::PricedNet& net : nets) {
+    const bench::Parts& parts = net.*parts_of;
+    const auto end = next + static_cast<std::ptrdiff_t>(parts.parts.size());
+    said.push_back({net.recorded.family, bench::milliseconds_of(parts, {next, end}, profile), net.recorded.usual_ms()});
+    next = end;
+  }
+  return said;
+}
+
+int compare_nets(const std::string& measured, const std::string& path, bool json) {
+  const DeviceProfile profile = profile_for_threads(bench::must(load_profiles(path)), 1);
+  const std::vector<bench::PricedNet> nets = bench::priced_nets(measured, profile);
+  if (nets.empty()) return std::fprintf(stderr, "sluice-bench-regressors: no net in %s\n", measured.c_str()), 1;
+  Table table({{"nets", "nets", 0},
+               {"within 10 %", "within_10_percent", 1, " %"},
+               {"within 5 %", "within_5_percent", 1, " %"},
+               {"RMSPE", "rmspe_percent", 1, " %"},
+               {"tau over all", "tau", 3},
+               {"mean tau in families", "mean_tau_in_families", 3}},
+              json);
+  for (const Named& named : all_regressors()) {
+    add_row(table, named.name, said_of(nets, named, profile, &bench::PricedNet::steps));
+    if (named.layers) add_row(table, "the same, layers whole", said_of(nets, named, profile, &bench::PricedNet::layers));
+  }
+  std::vector<SaidOfNet> again;
+  for (const bench::PricedNet& net : nets) again.push_back({net.recorded.family, net.recorded.first_ms, net.recorded.second_ms});
+  add_row(table, "the first measurement of the second", again);
+  return 0;
+}
+
+int compare(int argc, char** argv) {
+  bool json = false;
+  std::string nets;
+  std::vector<std::string> profiles;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--json") {
+      json = true;
+    } else if (word == "--nets" && i + 1 < argc) {
+      nets = argv[++i];
+    } else {
+      profiles.push_back(word);
+    }
+  }
+  if (nets.empty()) return compare_folds(profiles, json);
+  if (profiles.size() == 1) return compare_nets(nets, profiles.front(), json);
+  return std::fputs("usage: sluice-bench-regressors [--json] PROFILE... | [--json] --nets MEASURED.csv PROFILE\n", stderr), 1;
 }
 
 }  // namespace
