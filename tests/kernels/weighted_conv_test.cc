@@ -125,11 +125,23 @@ TEST_CASE("blocks that threads cannot share evenly") {
   // Of lone rows, four panels are a tile's: two threads have two each.
   for (std::int64_t panels = 1; panels <= 20; ++panels)
     for (int threads : {1, 2, 3, 5}) {
-      const std::int64_t granule = weighted::granule_for_threads(panels, 4, 1, threads), units = ceil_div(panels, granule);
+      const std::int64_t granule = weighted::granule_for_threads(panels, 4, 1, threads), outputs = 16 * panels;
       CHECK(granule <= 4);
       CHECK((threads > 1 || granule == 4));
-      if (threads > 1) CHECK(std::min(panels, ceil_div(units, threads) * granule) <= ceil_div(panels, threads));
+      weighted::Blocks blocks({.panel_bytes = Bytes(4096)}, {0, outputs}, outputs, outputs, INT64_MAX / 2, granule);
+      blocks.share(threads);
+      std::int64_t longest = 0;
+      for (std::int64_t thread = 0; thread < threads; ++thread) {
+        std::int64_t own = 0;
+        for (std::int64_t b = blocks.count() * thread / threads; b < blocks.count() * (thread + 1) / threads; ++b) own += blocks[b].panels;
+        longest = std::max(longest, own);
+      }
+      if (threads > 1) CHECK(longest <= ceil_div(panels, threads));
     }
+  // Groups are shared as they are.
+  const weighted::Blocks groups({.panel_bytes = Bytes(4096)}, {0, 32 * 16}, 32 * 16, 16, INT64_MAX / 2, 2);
+  CHECK(groups.count() == 32);
+  CHECK(groups.unevenness(2) == 1);
   // 6 panels are 3 granules: pixels are shared, where rows are enough.
   for (std::int64_t outputs : {40, 90, 150})
     for (std::int64_t size : {8, 9}) {
