@@ -69,6 +69,18 @@ void copy_run(ConstPlace from, Place to, std::int64_t count) noexcept {
   }
 }
 
+/// A copy of fewer bytes takes less time than a thread takes to wake up; a part of one is so long that taking it costs nothing beside it.
+constexpr std::int64_t kLeastShared = 256 * 1024, kSharedPart = 64 * 1024;
+
+/// Calls `body(begin, end)` for parts of [0, count), which are `bytes` bytes together.
+template <class Body>
+void share(ThreadPool* pool, std::int64_t bytes, std::int64_t count, const Body& body) noexcept {
+  if (pool == nullptr || pool->thread_count() == 1 || bytes < kLeastShared) return body(0, count);
+  const std::int64_t parts = std::min(count, bytes / kSharedPart);
+  pool->keep_to_caller(false);  // a run says it for each step
+  parallel_for(*pool, parts, [&](std::int64_t i, int) noexcept { body(count * i / parts, count * (i + 1) / parts); });
+}
+
 }  // namespace
 
 bool within_f32(DType outside, std::span<const std::byte> onnx) noexcept {
@@ -192,30 +204,33 @@ void PortCopy::for_each_run(const RowView& view, std::int64_t first, std::int64_
   }
 }
 
-void PortCopy::to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view) const noexcept {
-  const std::int64_t size = size_of(outside);
-  const auto copy = [&](std::int64_t first, std::int64_t elements) {
-    const std::byte* from = onnx.data() + first * size;
-    for_each_run(view, first, elements, [&](std::byte* to, std::int64_t stride, std::int64_t count) {
-      copy_run({from, size, outside}, {to, stride, view.dtype}, count);
-      from += count * size;
-    });
-  };
+void PortCopy::to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view, ThreadPool* pool) const noexcept {
+  const std::int64_t size = size_of(outside), bytes = static_cast<std::int64_t>(onnx.size());
   if (onnx.empty()) return;  // whatever its other extents are
   if (outside != view.dtype || rank_ != 4 || axes_[1].channels == 0 || axes_[3].pixels == 0)
-    return copy(0, static_cast<std::int64_t>(onnx.size()) / size);
+    return share(pool, bytes, bytes / size, [&](std::int64_t begin, std::int64_t end) noexcept {
+      const std::byte* from = onnx.data() + begin * size;
+      for_each_run(view, begin, end - begin, [&](std::byte* to, std::int64_t stride, std::int64_t count) {
+        copy_run({from, size, outside}, {to, stride, view.dtype}, count);
+        from += count * size;
+      });
+    });
   // Transposes a row of an image's pixels: [channel][column] to [column][channel].
   const auto [images, channels, rows, columns] = std::array{axes_[0].extent, axes_[1].extent, axes_[2].extent, axes_[3].extent};
   const auto turn =
       kernels::movement::loop_table(active_isa()).turn[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(size)))];
-  for (std::int64_t image = 0; image < images; ++image)
-    for (std::int64_t row = 0; row < rows; ++row)
-      turn({.from = onnx.data() + (image * channels * rows + row) * columns * size,
-            .to = view.row(image * axes_[0].rows + row * axes_[2].rows),
-            .from_step = rows * columns * size,
-            .to_step = view.pixel_pitch,
-            .p = channels,
-            .q = columns});
+  share(pool, bytes, images * rows,
+        [&, channels = channels, rows = rows, columns = columns](std::int64_t begin, std::int64_t end) noexcept {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t image = i / rows, row = i % rows;
+            turn({.from = onnx.data() + (image * channels * rows + row) * columns * size,
+                  .to = view.row(image * axes_[0].rows + row * axes_[2].rows),
+                  .from_step = rows * columns * size,
+                  .to_step = view.pixel_pitch,
+                  .p = channels,
+                  .q = columns});
+          }
+        });
 }
 
 void PortCopy::from_arena(DType outside, const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept {

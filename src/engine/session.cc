@@ -77,7 +77,7 @@ class PlannedSession final : public Session {
       return fail(ErrorCode::kUnsupported, name, "a value of f64 is beyond the range of f32, as which it would be computed");
     SLUICE_RETURN_IF_ERROR(begin_input(port));
     if (std::exchange(input.elsewhere, false)) tenant_.executor()->place_input(port, nullptr);
-    if (input.view.data != nullptr) input.copy.to_arena(dtype, data, input.view);
+    if (input.view.data != nullptr) input.copy.to_arena(dtype, data, input.view, tenancy_->pool());
     input.set = true;
     return {};
   }

@@ -72,6 +72,8 @@ class Tenancy {
   /// Is this a forked child of the process that made it? Threads are not forked, so nothing that waits for one ends here.
   bool foreign() const noexcept { return ::getpid() != process_; }
   const TenancyOptions& options() const noexcept { return options_; }
+  /// Null before the first tenant.
+  ThreadPool* pool() const noexcept { return pool_.get(); }
 
  private:
   friend class Occupation;

@@ -122,6 +122,31 @@ TEST_CASE("f16, bf16 and f64 of the caller are f32 in the arena, and come back r
   CHECK(halves[0] == f16_of_float(-2.0f));
 }
 
+TEST_CASE("threads share the copy of a large input, whatever its order, type and extents") {
+  const auto pool = make_thread_pool(3);
+  REQUIRE(pool);
+  const Case c =
+      GENERATE(Case{{1, 256, 31, 33}, {0, 2, 3, 1}, 0, 0}, Case{{3, 5, 131, 67}, {0, 2, 3, 1}, 4, 8}, Case{{70001}, {0}, 0, 0},
+               Case{{313, 257}, {1, 0}, 0, 16}, Case{{7, 101, 103}, {0, 2, 1}, 0, 0}, Case{{1, 70000, 1, 1}, {0, 2, 3, 1}, 0, 0});
+  const DType outside = GENERATE(DType::kF32, DType::kF64);
+  const Shape physical = permuted(c);
+  model::Graph graph;
+  graph.tensors.push_back({"t", DType::kF32, physical, WeightId()});
+  const auto copy = PortCopy::make(graph, {"port", TensorId(0), c.onnx, c.perm});
+  REQUIRE(copy);
+  std::vector<std::byte> onnx(copy->bytes_as(outside).count());
+  for (std::size_t i = 0; i < onnx.size(); ++i) onnx[i] = static_cast<std::byte>(i * 7 % 61 + i / 256 % 3);
+  RowView view = dense_view(nullptr, physical, DType::kF32);
+  view.pixel_pitch += c.pixel_gap * 4;
+  view.row_pitch = view.pixels * view.pixel_pitch + c.row_gap * 4;
+  std::vector<std::byte> alone(static_cast<std::size_t>(view.rows * view.row_pitch), std::byte{0xEE}), shared = alone;
+  view.data = alone.data();
+  copy->to_arena(outside, onnx, view);
+  view.data = shared.data();
+  copy->to_arena(outside, onnx, view, pool->get());
+  CHECK(shared == alone);
+}
+
 TEST_CASE("a tensor without elements takes no time, however many rows it has") {
   model::Graph graph;
   graph.tensors.push_back({"t", DType::kF32, {1 << 20, 1 << 20, 0, 3}, WeightId()});

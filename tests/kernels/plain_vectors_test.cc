@@ -71,6 +71,25 @@ bool before(float a, float b, bool largest) {
 
 }  // namespace
 
+TEST_CASE("the range of values and zero leaves NaN out") {
+  for_isas([](const VectorTable& table) {
+    for (const std::int64_t n : kSizes)
+      for (unsigned seed = 0; seed < 40; ++seed) {
+        std::vector<float> x = values_of(n, seed, seed % 2 == 1);
+        if (seed % 4 >= 2)  // of one sign
+          for (float& value : x) value = seed % 8 < 4 ? std::fabs(value) : -std::fabs(value);
+        float low = 0, high = 0;
+        for (const float value : x) {
+          low = value < low ? value : low;
+          high = value > high ? value : high;
+        }
+        float found_low = NAN, found_high = NAN;
+        table.range_with_zero(x.data(), n, found_low, found_high);
+        REQUIRE((same_bits(found_low, low) && same_bits(found_high, high)));
+      }
+  });
+}
+
 TEST_CASE("sums are formed sixteen side by side") {
   for_isas([](const VectorTable& table) {
     for (const std::int64_t n : kSizes) {

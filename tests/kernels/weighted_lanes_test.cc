@@ -106,6 +106,16 @@ TEST_CASE("groups of few outputs and a single tap, whose lanes are the pixels of
         }
 }
 
+TEST_CASE("groups that follow each other over a few pixels at a time, where all pixels would not stay in the first cache") {
+  for (const std::int64_t size : {1, 2, 3, 5, 6, 7, 9, 10})
+    for (const auto& [outputs, depth, groups] : {std::tuple{1, 128, 2}, {2, 37, 9}, {3, 16, 20}, {8, 130, 3}, {5, 9, 41}}) {
+      Problem p = convolution(size, 16 + 3 * size, depth * groups, outputs * groups, 1, 1, 0, groups);
+      p.bias = size % 2 == 0;
+      p.residual = size % 3 == 0;
+      sweep(p, run_turned, workspace_of<weighted::grouped_lanes_workspace>);
+    }
+}
+
 TEST_CASE("groups of few inputs and outputs with a single tap") {
   for (std::int64_t size = 1; size <= 10; ++size)
     for (const auto& [outputs, depth] :

@@ -162,6 +162,21 @@ TEST_CASE("short steps of several threads run alone, long ones do not") {
   }
 }
 
+TEST_CASE("a small net that runs again and again finds its weights in a core's own cache, so its short steps run alone") {
+  const auto alone_of = [](std::int64_t width, bool repeat) {
+    NetBuilder net("weights beside few products");
+    net.output(net.dense(net.input({1, 256}), width));
+    profiler::DeviceProfile profile;
+    profile.threads = 2;
+    const auto plan = make_plan(net.finish(), profile, {.threads = 2, .repeat = repeat});
+    REQUIRE(plan.has_value());
+    return std::all_of(plan->steps.begin(), plan->steps.end(), [](const plan::Step& step) { return step.alone; });
+  };
+  CHECK(alone_of(256, true));
+  CHECK_FALSE(alone_of(256, false));
+  CHECK_FALSE(alone_of(4096, true));
+}
+
 TEST_CASE("kept inputs live for the whole period and are never overwritten") {
   NetBuilder net("in place on the input");
   const TensorId x = net.input({1, 8, 8, 16});

@@ -39,6 +39,7 @@ struct Rows {
   std::int64_t depth = 0;
   const float* weights = nullptr;
   std::int64_t weight_step = 0;
+  std::int64_t fetch_ahead = 0;  // what lies so many floats behind each row is fetched meanwhile, a line at a time; 0: nothing
 };
 
 #if HWY_TARGET != HWY_SCALAR
@@ -68,6 +69,15 @@ HWY_INLINE void turn_four(const float* at, std::int64_t step, Lanes (&to)[4]) {
   to[3] = hn::InterleaveUpper(d, high, odd_high);
 }
 
+/// A line holds so many floats.
+inline constexpr std::int64_t kLineFloats = 16;
+
+/// One line of each fourth of kRows rows from `at` on, at product `k`: after four of them, a line of every row.
+HWY_INLINE void fetch_fours(const float* at, std::int64_t step, std::int64_t k) {
+  const float* const line = at - k % kLineFloats + k % kLineFloats / 4 * step;
+  for (int r = 0; r < kRows; r += 4) __builtin_prefetch(line + r * step);
+}
+
 /// Adds the products of kGroups * kRows rows to the sums of kOutputs outputs.
 template <int kGroups, int kOutputs>
 HWY_INLINE void add_products(const Rows& rows, Lanes (&acc)[kGroups][kOutputs]) {
@@ -82,6 +92,7 @@ HWY_INLINE void add_products(const Rows& rows, Lanes (&acc)[kGroups][kOutputs]) 
     for (int g = 0; g < kGroups; ++g) {
       Lanes in[4];
       turn_four(at + g * kRows * step, step, in);
+      if (rows.fetch_ahead != 0) fetch_fours(at + g * kRows * step + rows.fetch_ahead, step, k);
       HWY_UNROLL(4)
       for (int j = 0; j < 4; ++j) {
         HWY_UNROLL(8)

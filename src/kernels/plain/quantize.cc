@@ -7,6 +7,7 @@
 #include "src/kernels/plain/elements.h"
 #include "src/kernels/plain/quantized.h"
 #include "src/kernels/plain/table.h"
+#include "src/kernels/plain/vectors.h"
 
 namespace sluice::kernels::plain {
 using namespace operators::generic::quantize;
@@ -77,38 +78,12 @@ PlainRefusal run_dequantize(const PlainNode& node, const PlainTensor& out, std::
   return nullptr;
 }
 
-struct FloatRange {
-  float low = 0, high = 0;
-};
-
-/// The least and the largest value, and zero, which must be a value of the range; NaN is left out.
-FloatRange range_with_zero(const float* values, std::int64_t count) noexcept {
-  using Four = float __attribute__((vector_size(16)));
-  constexpr std::int64_t kFours = 4;  // side by side, so that none waits for the one before
-  Four low[kFours] = {}, high[kFours] = {};
-  const auto take = [&](const float* from, std::int64_t floats, std::int64_t j) __attribute__((always_inline)) {
-    Four value{};
-    __builtin_memcpy(&value, from, static_cast<std::size_t>(floats) * sizeof(float));
-    low[j] = value < low[j] ? value : low[j];
-    high[j] = value > high[j] ? value : high[j];
-  };
-  std::int64_t i = 0;
-  for (; i + 4 * kFours <= count; i += 4 * kFours)
-    for (std::int64_t j = 0; j < kFours; ++j) take(values + i + 4 * j, 4, j);
-  for (; i < count; ++i) take(values + i, 1, 0);
-  FloatRange range;
-  for (std::int64_t lane = 0; lane < 4 * kFours; ++lane) {
-    range.low = std::min(range.low, low[lane / 4][lane % 4]);
-    range.high = std::max(range.high, high[lane / 4][lane % 4]);
-  }
-  return range;
-}
-
 PlainRefusal run_dynamic(const PlainNode& node, const PlainTensor& out, std::byte*) noexcept {
   const PlainTensor& x = node.in(0);
   const std::int64_t count = x.count();
   const auto* const values = x.as<const float>();
-  const auto [low, high] = range_with_zero(values, count);
+  float low = 0, high = 0;
+  vector_table(active_isa()).range_with_zero(values, count, low, high);
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   const std::int64_t zero = whole(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)));
   if (node.result() == 1) *out.as<float>() = scale;

@@ -161,6 +161,41 @@ void extremes(bool largest, const float* x, std::int64_t rows, std::int64_t n, f
   for (std::int64_t r = 0; r < rows; ++r) best[r] = largest ? extreme_as<true>(x + r * n, n) : extreme_as<false>(x + r * n, n);
 }
 
+/// The champion stays where the value is NaN or an equal: what minps and maxps do, which take one cycle where a comparison and a choice take two.
+template <bool kLargest>
+HWY_INLINE V better_number(V value, V champion) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
+  if constexpr (kLargest) return hn::Max(value, champion);
+  return hn::Min(value, champion);
+#else
+  return hn::IfThenElse(better<kLargest>(value, champion), value, champion);
+#endif
+}
+
+void range_with_zero(const float* x, std::int64_t n, float& low, float& high) noexcept {
+  constexpr std::int64_t kTogether = 4;
+  const D d;
+  V least[kTogether], largest[kTogether];
+  for (std::int64_t v = 0; v < kTogether; ++v) least[v] = largest[v] = hn::Zero(d);
+  const auto take = [&](V value, std::int64_t v) HWY_ATTR {
+    least[v] = better_number<false>(value, least[v]);
+    largest[v] = better_number<true>(value, largest[v]);
+  };
+  std::int64_t i = 0;
+  for (; i + kTogether * kLanes <= n; i += kTogether * kLanes) {
+    HWY_UNROLL(4)
+    for (std::int64_t v = 0; v < kTogether; ++v) take(hn::LoadU(d, x + i + v * kLanes), v);
+  }
+  for (; i + kLanes <= n; i += kLanes) take(hn::LoadU(d, x + i), 0);
+  if (i < n) take(lanes::load_first(d, x + i, static_cast<std::size_t>(n - i)), 0);  // and zeros
+  for (std::int64_t v = 1; v < kTogether; ++v) {
+    least[0] = better_number<false>(least[v], least[0]);
+    largest[0] = better_number<true>(largest[v], largest[0]);
+  }
+  low = hn::GetLane(hn::MinOfLanes(d, least[0]));
+  high = hn::GetLane(hn::MaxOfLanes(d, largest[0]));
+}
+
 template <bool kLargest>
 HWY_INLINE void keep_extremes_as(const float* x, float* best, std::int64_t n) {
   const D d;
@@ -430,9 +465,9 @@ void grid_squares(const GridSquares& grid, const float* x, const float* y, std::
   }
 }
 
-constexpr VectorTable kTable = {sum,      sum_rows,      product,       squares,        add,         rescale,
-                                extremes, keep_extremes, extreme_place, extreme_places, scan,        best_places,
-                                sample,   sample_pixels, grid_squares,  add_multiple,   cut_to_bytes};
+constexpr VectorTable kTable = {sum,      sum_rows,      product,       squares,        add,          rescale,
+                                extremes, keep_extremes, extreme_place, extreme_places, scan,         best_places,
+                                sample,   sample_pixels, grid_squares,  add_multiple,   cut_to_bytes, range_with_zero};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sluice::kernels::plain

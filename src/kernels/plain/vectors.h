@@ -116,6 +116,8 @@ struct VectorTable {
   void (*add_multiple)(double factor, const float* x, double* sums, std::int64_t n) noexcept;
   /// out[i] = x[i] cut to a whole number of i8 or u8, the nearest there is; of NaN 0.
   void (*cut_to_bytes)(bool with_sign, const float* x, std::byte* out, std::int64_t n) noexcept;
+  /// The least and the largest of n values and 0. NaN is left out.
+  void (*range_with_zero)(const float* x, std::int64_t n, float& low, float& high) noexcept;
 };
 
 /// The table for an instruction set, or for the nearest lower one this build has. `isa` must be one that the CPU has.

@@ -45,7 +45,8 @@ HWY_INLINE void column_tile(const PixelRun& run, std::int64_t x, const TileJob& 
   clear(acc);
   const float* weights = job.panels;
   for (std::int64_t s = 0; s < job.segments; ++s, weights += job.depth * 16)
-    turned::add_products<kGroups, kOutputs>({run.a + x * run.a_pixel + job.segment_offsets[s], run.a_pixel, job.depth, weights, 16}, acc);
+    turned::add_products<kGroups, kOutputs>(
+        {run.a + x * run.a_pixel + job.segment_offsets[s], run.a_pixel, job.depth, weights, 16, job.fetch_ahead}, acc);
   HWY_UNROLL(2)
   for (int g = 0; g < kGroups; ++g) finish_columns(acc[g], run, x + g * kVectorLanes, job);
 }

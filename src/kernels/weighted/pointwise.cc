@@ -15,7 +15,20 @@ struct Reading {
   std::int64_t depth = 0;  // K of one group
   std::int64_t outputs = 0;
   std::int64_t outputs_per_group = 0;
+
+  std::int64_t input_row(std::int64_t row) const noexcept { return row / out_rows * in_rows + row % out_rows * stride_h; }
 };
+
+Reading reading_of(const ConvolutionParameters& conv) noexcept {
+  const Window& w = conv.window;
+  return {.in_rows = w.in_h,
+          .out_rows = w.out_h,
+          .stride_h = w.stride_h,
+          .stride_w = w.stride_w,
+          .depth = conv.in_channels / conv.groups,
+          .outputs = conv.out_channels,
+          .outputs_per_group = conv.out_channels / conv.groups};
+}
 
 /// How a step is cut: blocks of panels times runs of tiles. The pixels are split evenly over all tiles. Where sums are long, all tiles of a
 /// unit first do one part of the depth, then the next: the same chains, and what is in use of the weights stays small. The parts of a chain
@@ -185,8 +198,7 @@ class PointwiseUnit {
     const std::int64_t first = first_pixel();
     OutputWalk walk(call_, call_.rows.begin + first / out_w, first % out_w, {0, out_w}, block_.channel);
     const auto input = [&] {
-      const std::int64_t row = walk.row() / reading_.out_rows * reading_.in_rows + walk.row() % reading_.out_rows * reading_.stride_h;
-      return in.at<float>(row, walk.x() * reading_.stride_w) + block_.group * reading_.depth;
+      return in.at<float>(reading_.input_row(walk.row()), walk.x() * reading_.stride_w) + block_.group * reading_.depth;
     };
     if (cut_.short_sums || cut_.columns) {
       std::int64_t left = even_part({0, cut_.pixels}, run_.end - 1, cut_.tiles).end - first;
@@ -232,6 +244,65 @@ void run(const KernelCall& call, const TileTable& tiles, const Reading& reading)
   });
 }
 
+/// Groups whose lanes are pixels. All groups of a few pixels follow each other while those lie in the first cache; what the next one reads is
+/// fetched meanwhile, for rows so far apart are not foreseen by the processor.
+class TurnedGroups {
+ public:
+  /// Inputs of a unit: threads have even shares, and the same ones each time.
+  static constexpr std::int64_t kUnitBytes = 64 * 1024;
+
+  TurnedGroups(const KernelCall& call, const TileTable& tiles, const Reading& reading) noexcept
+      : call_(call),
+        tiles_(tiles),
+        reading_(reading),
+        step_(reading.stride_w * call.inputs[0].view.pixel_pitch / static_cast<std::int64_t>(sizeof(float))),
+        panels_(weighted_of(call).panels, call.channels, reading.outputs, reading.outputs_per_group, 1, 1) {}
+
+  /// Pixels that the groups read in turn: whole vectors, and two where there is room for them.
+  std::int64_t held_pixels() const noexcept {
+    const std::int64_t pixels = kHeldBytes / (step_ * static_cast<std::int64_t>(sizeof(float)));
+    return std::max<std::int64_t>(1, pixels / tiles_.column_rows) * tiles_.column_rows;
+  }
+
+  /// Pixels `columns` of output row `row`, whose first one reads at `first`.
+  void run(const float* first, std::int64_t row, Interval<std::int64_t> columns) const noexcept {
+    const std::int64_t held = held_pixels();
+    for (std::int64_t x = columns.begin; x < columns.end; x += held) run_groups(first + x * step_, row, x, std::min(held, columns.end - x));
+  }
+
+ private:
+  static constexpr std::int64_t kHeldBytes = 16 * 1024;
+
+  void run_groups(const float* first, std::int64_t row, std::int64_t x, std::int64_t count) const noexcept {
+    const std::int64_t no_offset = 0, outputs = reading_.outputs_per_group;
+    const std::int64_t first_group = call_.channels.begin / outputs;
+    for (std::int64_t b = 0; b < panels_.count(); ++b) {
+      const Block block = panels_[b];
+      TileJob job = make_job(call_, block);
+      job.segment_offsets = &no_offset;
+      job.depth = reading_.depth;
+      const std::int64_t end = block.channel + block.last_lanes;
+      for (std::int64_t channel = block.channel, lanes; channel < end; channel += lanes) {
+        const std::int64_t group = channel / outputs;
+        lanes = std::min(end, (group + 1) * outputs) - channel;
+        job.last_lanes = static_cast<int>(lanes);
+        const bool last = b + 1 == panels_.count() && channel + lanes == end;
+        job.fetch_ahead = last ? count * step_ - (group - first_group) * job.depth : job.depth;
+        OutputWalk walk(call_, row, x, {0, x + count + 1}, channel);  // a row that does not end: nothing looks for the next
+        tiles_.column_run(walk.run(first + group * job.depth, step_, count), job);
+        job.panels += lanes;
+        if (job.bias != nullptr) job.bias += lanes;
+      }
+    }
+  }
+
+  const KernelCall& call_;
+  const TileTable& tiles_;
+  const Reading& reading_;
+  const std::int64_t step_;
+  const Blocks panels_;
+};
+
 }  // namespace
 
 bool reads_pixels_in_place(const Window& w) noexcept {
@@ -242,16 +313,7 @@ bool reads_pixels_in_place(const Window& w) noexcept {
 bool reads_in_place(const ConvolutionParameters& conv) noexcept { return reads_pixels_in_place(conv.window) && groups_fill_panels(conv); }
 
 void run_pointwise(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& conv = call.parameters<ConvolutionParameters>();
-  const Window& w = conv.window;
-  run(call, tiles,
-      {.in_rows = w.in_h,
-       .out_rows = w.out_h,
-       .stride_h = w.stride_h,
-       .stride_w = w.stride_w,
-       .depth = conv.in_channels / conv.groups,
-       .outputs = conv.out_channels,
-       .outputs_per_group = conv.out_channels / conv.groups});
+  run(call, tiles, reading_of(call.parameters<ConvolutionParameters>()));
 }
 
 bool turns_groups(const ConvolutionParameters& conv, const TileTable& tiles) noexcept {
@@ -261,32 +323,26 @@ bool turns_groups(const ConvolutionParameters& conv, const TileTable& tiles) noe
 }
 
 void run_turned_groups(const KernelCall& call, const TileTable& tiles) noexcept {
-  const auto& conv = call.parameters<ConvolutionParameters>();
-  const Window& w = conv.window;
+  const Reading reading = reading_of(call.parameters<ConvolutionParameters>());
   const RowView& in = call.inputs[0].view;
-  const std::int64_t step = w.stride_w * in.pixel_pitch / static_cast<std::int64_t>(sizeof(float)), outputs = conv.group_outputs();
-  const std::int64_t no_offset = 0;
-  const Blocks panels(conv.weighted.panels, call.channels, conv.out_channels, outputs, 1, 1);
-  for_each_unit(call, call.rows.size(), [&](std::int64_t unit, int) noexcept {
-    const std::int64_t row = call.rows.begin + unit;
-    const float* const first = in.at<float>(row / w.out_h * w.in_h + row % w.out_h * w.stride_h, 0);
-    for (std::int64_t b = 0; b < panels.count(); ++b) {
-      const Block block = panels[b];
-      TileJob job = make_job(call, block);
-      job.segment_offsets = &no_offset;
-      job.depth = conv.group_depth();
-      const std::int64_t end = block.channel + block.last_lanes;
-      for (std::int64_t channel = block.channel, count; channel < end; channel += count) {
-        const std::int64_t group = channel / outputs;
-        count = std::min(end, (group + 1) * outputs) - channel;
-        TileJob of_group = job;
-        of_group.panels += channel - block.channel;
-        if (job.bias != nullptr) of_group.bias += channel - block.channel;
-        of_group.last_lanes = static_cast<int>(count);
-        OutputWalk walk(call, row, 0, {0, w.out_w + 1}, channel);  // a row that does not end: nothing looks for the next
-        tiles.column_run(walk.run(first + group * job.depth, step, w.out_w), of_group);
-      }
-    }
+  const std::int64_t out_w = call.outputs[0].view.pixels;
+  const bool one_row = rows_are_one(call, reading) && in.pixels == out_w;
+  const std::int64_t pixels = one_row ? call.rows.size() * out_w : out_w;
+  const TurnedGroups groups(call, tiles, reading);
+  if (!one_row) {
+    for_each_unit(call, call.rows.size(), [&](std::int64_t unit, int) noexcept {
+      const std::int64_t row = call.rows.begin + unit;
+      groups.run(in.at<float>(reading.input_row(row), 0), row, {0, pixels});
+    });
+    return;
+  }
+  const float* const first = in.at<float>(call.rows.begin, 0);
+  const std::int64_t held = groups.held_pixels(), runs = ceil_div(pixels, held), threads = thread_count(call);
+  const std::int64_t of_thread = ceil_div(pixels * in.pixel_pitch, TurnedGroups::kUnitBytes * threads);
+  const std::int64_t units = std::min(runs, of_thread * threads);
+  for_each_unit(call, units, [&](std::int64_t unit, int) noexcept {
+    const auto of_unit = even_part({0, runs}, unit, units);
+    groups.run(first, call.rows.begin, {of_unit.begin * held, std::min(pixels, of_unit.end * held)});
   });
 }
 

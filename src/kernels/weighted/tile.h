@@ -60,6 +60,7 @@ struct TileJob {
   std::int64_t depth = 0;           // floats of a segment (panels), or steps of 16 lanes
   std::int64_t a_step = 16;         // lanes only: between inputs of consecutive steps
   std::int64_t segment_floats = 0;  // lanes only: between weights of consecutive segments
+  std::int64_t fetch_ahead = 0;     // column_run only: what lies so far behind the inputs is fetched into the first cache; 0: nothing
   bool fetches_row_below = false;   // sliding, stride 1, as many segments as depth: the inputs below the tile are far away
   const float* bias = nullptr;      // of the first channel, or null
   bool has_residual = false;
