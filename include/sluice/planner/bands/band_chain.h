@@ -30,6 +30,8 @@ class BandCutter {
   BandCutter(const model::Graph& graph, const KernelChoice& kernels, const Views& views, Connected connected = Connected::kListed)
       : graph_(graph), kernels_(kernels), views_(views), connected_(connected), of_position_(views.order.size()), in_(graph, views) {
     maker_.assign(graph.tensors.size(), kNobody);
+    has_views_.assign(graph.tensors.size(), false);
+    note_views();
     for (const model::Port& port : graph.inputs) maker_[port.tensor.index()] = kCaller;
     for (std::size_t p = 0; p < views.order.size(); ++p) {
       const TensorId out = node(p).outputs[0];
@@ -391,6 +393,15 @@ class BandCutter {
     return wanted;
   }
 
+  /// Tensors that others show, whose readers then read them too, row by row or not.
+  void note_views() {
+    std::vector<bool> has_steps(graph_.nodes.size(), false);
+    for (const NodeId id : views_.order) has_steps[id.index()] = true;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (!has_steps[n])
+        for (const TensorId in : graph_.nodes[n].inputs) has_views_[in.index()] = true;
+  }
+
   /// Does a step read no row that the chain has overwritten already? What takes a tensor's place row by row reads each row first, so that
   /// tensors that had the place before it are no danger.
   bool stays_ahead(const Chain& chain, const BandStep& step, const std::vector<std::int64_t>& made) const {
@@ -407,18 +418,15 @@ class BandCutter {
         const bool here = !from_outside && maker != kNobody && in_turn(placement(in).buffer);
         if (!same_place || need.empty() || !(from_outside || here)) return false;
         const std::int64_t gone = made[w - chain.first];
-        if (from_outside && gone > 0 && seen_through_views(placement(in).buffer)) return false;
+        if (from_outside && gone > 0 && has_views_[in.index()]) return false;
         if ((from_outside || w > maker) && need.begin < gone) return false;
       }
     }
     return true;
   }
 
-  /// Is a tensor of a block there a view of others? Those may be read by the view's readers, row by row or not.
-  bool seen_through_views(BufferId b) const noexcept { return in_.made[b.index()] != in_.tensors[b.index()]; }
-
   /// Do the tensors of a block take each other's place in a region, none of them seen through a view?
-  bool in_turn(BufferId b) const noexcept { return connected_ == Connected::kDeclared && !seen_through_views(b); }
+  bool in_turn(BufferId b) const noexcept { return connected_ == Connected::kDeclared && in_.made[b.index()] == in_.tensors[b.index()]; }
 
   /// Rows of each position that must be there at once; 0: all, or it is no ring. Notes when they are needed, too.
   std::vector<std::int64_t> rings_of(const Chain& chain) const {
@@ -474,6 +482,7 @@ class BandCutter {
   const Connected connected_;
   std::vector<Position> of_position_;
   std::vector<std::size_t> maker_;  // by tensor: the position that makes it
+  std::vector<bool> has_views_;     // by tensor: a node without steps reads it
   const InBlocks in_;
   mutable ChainLinks links_;  // of the chain that is being cut: kept for its memory
 };
