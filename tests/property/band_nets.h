@@ -58,8 +58,9 @@ inline model::Graph joining_net() {
 }
 
 /// Maps of one size, each made of up to three before it that are put together along the channels, in windows of one row or three: parts that
-/// run ahead of the rest, parts of several concatenations, and such as something else reads.
-inline model::Graph random_joining_net(std::uint32_t seed) {
+/// run ahead of the rest, parts of several concatenations, and such as something else reads. `sums`: half of the convolutions add what
+/// they make to one of the maps that they read, many of them in its place.
+inline model::Graph random_joining_net(std::uint32_t seed, bool sums = false) {
   std::mt19937 random(seed);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   NetBuilder net("random joins " + std::to_string(seed));
@@ -84,13 +85,33 @@ inline model::Graph random_joining_net(std::uint32_t seed) {
     }
     std::shuffle(parts.begin(), parts.end(), random);
     const TensorId in = concat(parts);
-    maps.push_back({pick(0, 3) == 0 ? net.pool(in, 3, 1, 1) : net.conv(in, {.channels = 8 * pick(1, 3), .kernel = 2 * pick(0, 1) + 1})});
+    if (pick(0, 3) == 0) {
+      maps.push_back({net.pool(in, 3, 1, 1)});
+      continue;
+    }
+    NetBuilder::Conv conv{.channels = 8 * pick(1, 3), .kernel = 2 * pick(0, 1) + 1};
+    if (sums && pick(0, 1) == 0) {
+      conv.residual = maps[parts[static_cast<std::size_t>(pick(0, static_cast<int>(parts.size()) - 1))]].id;
+      conv.channels = net.shape(conv.residual)[3];
+    }
+    maps.push_back({net.conv(in, conv)});
   }
   std::vector<std::size_t> rest;
   for (std::size_t i = 0; i < maps.size(); ++i)
     if (!maps[i].read) rest.push_back(i);
   if (rest.size() == 1) rest.insert(rest.begin(), 0);
   net.output(net.pool(net.conv(concat(rest), {.channels = 16, .kernel = 3}), 2, 2));
+  return net.finish();
+}
+
+/// A sum takes the place of a map that a concatenation shows where it lies, while another concatenation, which copies it, still reads it.
+inline model::Graph sum_in_a_join_net() {
+  NetBuilder net("a sum in a join");
+  const TensorId in = net.input({1, 13, 6, 3});
+  const TensorId part = net.conv(in, {.channels = 16, .kernel = 3}), beside = net.conv(in, {.channels = 8});
+  const TensorId seen = net.conv(net.concat({part, beside}, 3), {.channels = 8});
+  const TensorId copied = net.concat({part, seen}, 3);
+  net.output(net.pool(net.conv(copied, {.channels = 16, .kernel = 3, .residual = part}), 2, 2));  // the pool for rings round the sum
   return net.finish();
 }
 

@@ -100,6 +100,15 @@ TEST_CASE("regions whose sums stay in the place of what they add to give the sam
   check_regions(attending_net(), true);
 }
 
+TEST_CASE("a sum that takes the place of a map that a concatenation shows gives the same bits while another one copies that map") {
+  check_regions(sum_in_a_join_net());
+}
+
+TEST_CASE("regions with sums of parts that concatenations show or copy give the same bits as whole maps") {
+  for (std::uint32_t seed = 1; seed <= 8; ++seed)
+    for (const bool in_place : {false, true}) check_regions(random_joining_net(seed, true), in_place);
+}
+
 TEST_CASE("regions with an attention give the same bits as whole matrices") {
   check_regions(attending_net());
   check_regions(pre_norm_net(1, 37, 32, true));
