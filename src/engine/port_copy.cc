@@ -207,7 +207,11 @@ void PortCopy::for_each_run(const RowView& view, std::int64_t first, std::int64_
 void PortCopy::to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view, ThreadPool* pool) const noexcept {
   const std::int64_t size = size_of(outside), bytes = static_cast<std::int64_t>(onnx.size());
   if (onnx.empty()) return;  // whatever its other extents are
-  if (outside != view.dtype || rank_ != 4 || axes_[1].channels == 0 || axes_[3].pixels == 0)
+  const bool is_image = rank_ == 4 && axes_[1].channels > 0 && axes_[3].pixels > 0;
+  if (outside != view.dtype || !is_image) {
+    // Channel after channel, threads would write the same lines of pixels: with many channels two took half as long again as one.
+    constexpr std::int64_t kFewChannels = 4;
+    if (is_image && axes_[1].extent > kFewChannels) pool = nullptr;
     return share(pool, bytes, bytes / size, [&](std::int64_t begin, std::int64_t end) noexcept {
       const std::byte* from = onnx.data() + begin * size;
       for_each_run(view, begin, end - begin, [&](std::byte* to, std::int64_t stride, std::int64_t count) {
@@ -215,6 +219,7 @@ void PortCopy::to_arena(DType outside, std::span<const std::byte> onnx, const Ro
         from += count * size;
       });
     });
+  }
   // Transposes a row of an image's pixels: [channel][column] to [column][channel].
   const auto [images, channels, rows, columns] = std::array{axes_[0].extent, axes_[1].extent, axes_[2].extent, axes_[3].extent};
   const auto turn =

@@ -43,8 +43,8 @@ class PortCopy {
   std::array<std::int64_t, Shape::kMaxRank> strides(const RowView& view) const noexcept;
   // `outside` is the type of `onnx`: the tensor's, or f16, bf16 or f64 of an f32 tensor.
 
-  /// All elements. `view` is the arena's view of the port's tensor, whole: no ring. The threads of `pool`, if any, share a large tensor
-  /// as they share the rows of a step, so each core has its own part in its cache when the first step begins.
+  /// All elements. `view` is the arena's view of the port's tensor, whole: no ring. The threads of `pool`, if any, share a large tensor,
+  /// an image as they share the rows of a step, so that each core has its own part in its cache when the first step begins.
   void to_arena(DType outside, std::span<const std::byte> onnx, const RowView& view, ThreadPool* pool = nullptr) const noexcept;
   /// Copies as many elements as `onnx` holds, from element `first` of the ONNX order on.
   void from_arena(DType outside, const RowView& view, std::int64_t first, std::span<std::byte> onnx) const noexcept;

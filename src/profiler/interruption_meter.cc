@@ -60,7 +60,7 @@ void InterruptionMeter::watch() {
   }
 }
 
-Interruptions InterruptionMeter::met() const {
+Interruptions InterruptionMeter::met(int threads) const {
   constexpr std::size_t kLeastTimes = 20;
   constexpr double kMost = 0.15;  // more is no usual state of a machine
   Interruptions made;
@@ -69,7 +69,7 @@ Interruptions InterruptionMeter::met() const {
   for (std::size_t i = 0; i < kLengths; ++i) medians[i] = middle_of(means_[i]);
   const double all = medians.back() / medians.front() - 1;
   if (!(all > 0) || all > kMost) return made;
-  made.share = all;
+  made.share = std::min(all * threads, kMost);
   made.met[0] = std::clamp((medians[1] / medians[0] - 1) / all, 0.0, 1.0);
   made.met[1] = std::clamp((medians[2] / medians[0] - 1) / all, made.met[0], 1.0);
   return made;

@@ -16,8 +16,8 @@ class InterruptionMeter {
   InterruptionMeter();
   /// Takes some 4 ms.
   void watch();
-  /// Nothing, where it watched a few times only.
-  Interruptions met() const;
+  /// What steps meet that so many threads share: whichever is interrupted, all wait for it. Nothing, where it watched a few times only.
+  Interruptions met(int threads) const;
 
  private:
   static constexpr std::size_t kLengths = 4;

@@ -392,9 +392,9 @@ Result<std::vector<KernelSample>> Sampler::run() {
   for (std::size_t coming = 1; coming < kComings; ++coming) SLUICE_RETURN_IF_ERROR(measure_again());
   // The machine at its usual speed: the median of what an anchor took.
   const double anchor = anchor_seconds_.empty() ? 1 : middle(anchor_seconds_);
-  const Interruptions interruptions = meter_.met();
+  const Interruptions met = interruptions();
   for (std::size_t i = 0; i < profile_.samples.size(); ++i)
-    profile_.samples[i].seconds = detail::without_interruptions(interruptions, middle(times_[i]) * anchor);
+    profile_.samples[i].seconds = detail::without_interruptions(met, middle(times_[i]) * anchor);
   return std::move(profile_.samples);
 }
 

@@ -45,7 +45,7 @@ class Sampler {
   /// Samples in seconds of the machine at its usual speed. Errors: kOutOfMemory.
   Result<std::vector<KernelSample>> run();
   /// What interrupted the measurement; samples are without it.
-  Interruptions interruptions() const { return meter_.met(); }
+  Interruptions interruptions() const { return meter_.met(profile_.threads); }
 
  private:
   /// One kernel.

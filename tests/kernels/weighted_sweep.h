@@ -16,6 +16,7 @@ struct Way {
   Form form;
   int threads = 1;
   bool in_place = false;
+  bool alone = false;  // one thread does what is cut for all
 };
 
 inline std::vector<Way> ways() {
@@ -24,6 +25,7 @@ inline std::vector<Way> ways() {
       {"pitches, slices", 0, 1, {.pixel_gap = 5, .row_gap = 3}, 1, true},
       {"bands in rings, two threads", 3, 0, {.pixel_gap = 0, .row_gap = 7, .in_ring = -1, .out_ring = 5}, 2},
       {"bands and slices, three threads", 2, 2, {.pixel_gap = 1}, 3, true},
+      {"whole, two threads, of which one does all", 0, 0, {}, 2, false, true},
   };
 }
 
@@ -64,8 +66,9 @@ inline void sweep(const Problem& problem, Run run, Workspace workspace,
         for (const RowRange& band : bands) form.in_ring = std::max(form.in_ring, c.input_rows(band).size());
       }
       bool clean = true;
-      const auto out =
-          c.run(run, workspace, tiles(isa), bands, slices_of(c, way.slice_panels), form, pool_of(way.threads), way.in_place, clean, cuts);
+      ThreadPool* const pool = pool_of(way.threads);
+      if (pool != nullptr) pool->keep_to_caller(way.alone);
+      const auto out = c.run(run, workspace, tiles(isa), bands, slices_of(c, way.slice_panels), form, pool, way.in_place, clean, cuts);
       const bool same = std::memcmp(out.data(), expected.data(), out.size() * sizeof(float)) == 0;
       if (same && clean) continue;
       std::size_t at = 0;

@@ -265,11 +265,8 @@ class OutputWalk {
   float* residual_ = nullptr;
 };
 
-/// How many threads share the step; unfinished sums lie as all threads together would form them, whoever forms which part.
-inline int thread_count(const KernelCall& call) noexcept {
-  const bool alone = call.pool == nullptr || (call.part == nullptr && call.pool->kept_to_caller());
-  return alone ? 1 : call.pool->thread_count();
-}
+/// For how many threads the step is cut, and its workspace laid out, whoever does the parts.
+inline int thread_count(const KernelCall& call) noexcept { return call.pool == nullptr ? 1 : call.pool->thread_count(); }
 
 /// Inside a long unit, where it could be cut: the caller may be wanted elsewhere, as it is asked before each unit (ThreadPool::pause_when).
 inline void pause_inside(const KernelCall& call, int thread) noexcept {
