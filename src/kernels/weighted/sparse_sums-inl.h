@@ -186,7 +186,7 @@ constexpr std::array<EvenTile, sizeof...(kRow)> even_tiles(std::index_sequence<k
 template <class Value>
 bool run_even(const TileRows& rows, const TileJob& job, const BlockList* lists, const NextInputs& next) noexcept {
   if constexpr (kEvenRows > 0) {
-    static constexpr auto kRows = std::make_index_sequence<kEvenRows + 1 - kLeastEvenRows>();
+    static constexpr auto kRows = std::make_index_sequence<std::max(kEvenRows + 1 - kLeastEvenRows, 1)>();
     static constexpr auto kPairs = even_tiles<Value, 2>(kRows);
     static constexpr auto kSingle = even_tiles<Value, 1>(kRows);
     if (rows.count < kLeastEvenRows || !lies_evenly(rows)) return false;
