@@ -36,7 +36,8 @@ operators::LayerNormParameters layer_norm_parameters(const model::Graph& graph, 
 operators::AttentionParameters attention_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 operators::EmbeddingParameters embedding_parameters(const model::Graph& graph, const model::Node& node) noexcept;
 
-/// What `in_place_inputs` of many kernels is: nothing, the first input, or the residual of a convolution or dense layer, which is read where the output is written.
+/// What `in_place_inputs` of many kernels is: nothing, the first input, or the residual of a convolution or dense layer, which is read where
+/// the output is written.
 inline std::uint32_t none_in_place(const model::Graph&, const model::Node&) noexcept { return 0; }
 inline std::uint32_t first_in_place(const model::Graph&, const model::Node&) noexcept { return 1; }
 inline std::uint32_t residual_in_place(const model::Graph&, const model::Node& node) noexcept {

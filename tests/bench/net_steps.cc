@@ -1,9 +1,11 @@
-// sluice-bench-net-steps PROFILE|- SECONDS VISITS [--threads N] MODEL.sluice...: how long each step of a net takes in its place, and what a profile says.
+// sluice-bench-net-steps PROFILE|- SECONDS VISITS [--threads N] MODEL.sluice...: how long each step of a net takes in its place, and what a
+// profile says.
 //
-// All weights resident, one thread where nothing else is said, repeated runs. All nets are visited in turn, so many seconds each time, so many times: a shared machine
-// is slower for seconds. A line of comma-separated values for each step, and one of the whole net, whose kernel is "run", with what a run
-// takes beside its steps and the microseconds of an anchor of the profiler (src/profiler/step_timer.h). Times are the medians of each visit,
-// in anchors; those of runs of one thread of the processor's time where that is less. With no visits nothing is timed, and models may lack their weights.
+// All weights resident, one thread if nothing else is said, repeated runs. All nets are visited in turn, so many seconds each time, so many
+// times: a shared machine is slower for seconds. A line of comma-separated values for each step, and one of the whole net, whose kernel is
+// "run", with what a run takes beside its steps and the microseconds of an anchor of the profiler (src/profiler/step_timer.h). Times are the
+// medians of each visit, in anchors; those of runs of one thread are of the processor's time where that is less. With no visits nothing is
+// timed, and models may lack their weights.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

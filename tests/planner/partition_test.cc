@@ -447,6 +447,29 @@ TEST_CASE("a node's steps are those of its bands, or one of all rows") {
   CHECK(steps_of_rows({chain}, 0, 64).first == RowRange{0, 64});
 }
 
+/// The first `count` nodes of a net as a region in 64 bands, cut on demand.
+struct FirstRegion {
+  FirstRegion(const model::Graph& graph, std::size_t count)
+      : kernels(*select_kernels(graph)),
+        order(graph_order(graph)),
+        views(views_of(graph, count)),
+        cutter(graph, kernels, views, Connected::kDeclared),
+        banded(cutter.cut_on_demand(0, count, 64)) {}
+
+  const KernelChoice kernels;
+  const std::vector<NodeId> order;
+  const Views views;
+  const BandCutter cutter;
+  const std::optional<Banded> banded;
+
+ private:
+  Views views_of(const model::Graph& graph, std::size_t count) const {
+    std::vector<bool> apart(graph.tensors.size(), false);
+    Uses(graph, kernels, order).mark_inside({0, count, 64}, apart);
+    return assign_views(graph, kernels, order, false, apart);
+  }
+};
+
 TEST_CASE("in a region rings share bytes, and its input dies under its output") {
   NetBuilder net("shares");
   TensorId x = net.conv(net.input({1, 64, 32, 16}), {.channels = 16, .kernel = 3});
@@ -454,15 +477,8 @@ TEST_CASE("in a region rings share bytes, and its input dies under its output") 
   x = net.conv(x, {.channels = 16, .kernel = 3});
   net.output(net.dense(net.reshape(x, {1, net.shape(x).element_count()}), 16));
   model::Graph graph = net.finish();
-  const KernelChoice kernels = *select_kernels(graph);
-  const std::vector<NodeId> order = graph_order(graph);
-  const Uses uses(graph, kernels, order);
-  std::vector<bool> apart(graph.tensors.size(), false);
-  const Region region{0, 6, 64};
-  uses.mark_inside(region, apart);
-  const Views views = assign_views(graph, kernels, order, false, apart);
-  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
-  const std::optional<Banded> banded = cutter.cut_on_demand(0, 6, 64);
+  const FirstRegion region(graph, 6);
+  const auto& [kernels, order, views, cutter, banded] = region;
   REQUIRE((banded.has_value() && banded->shared.has_value()));
   std::uint64_t apart_bytes = 0;
   for (std::size_t p = 0; p < 6; ++p) apart_bytes += static_cast<std::uint64_t>(banded->ring_rows[p]) * cutter.row_bytes(p);
@@ -487,13 +503,8 @@ TEST_CASE("what a region makes of a concatenation lies in its ring, unless that 
   const TensorId whole = net.concat({far, near}, 3);
   net.output(net.conv(whole, {.channels = 16, .kernel = 3}));
   const model::Graph graph = net.finish();
-  const KernelChoice kernels = *select_kernels(graph);
-  const std::vector<NodeId> order = graph_order(graph);
-  std::vector<bool> apart(graph.tensors.size(), false);
-  Uses(graph, kernels, order).mark_inside({0, 6, 64}, apart);
-  const Views views = assign_views(graph, kernels, order, false, apart);
-  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
-  const std::optional<Banded> banded = cutter.cut_on_demand(0, 6, 64);
+  const FirstRegion region(graph, 6);
+  const auto& [kernels, order, views, cutter, banded] = region;
   REQUIRE(banded.has_value());
   REQUIRE(banded->joined.size() == 1);
   CHECK(banded->joined[0].part == 3);
@@ -523,13 +534,8 @@ TEST_CASE("rings that are done before the last rows of a region's output lie the
   for (const std::int64_t channels : {16, 16, 16, 64}) x = net.conv(x, {.channels = channels, .kernel = 3});
   net.output(net.pool(x, 2, 2));
   const model::Graph graph = net.finish();
-  const KernelChoice kernels = *select_kernels(graph);
-  const std::vector<NodeId> order = graph_order(graph);
-  std::vector<bool> apart(graph.tensors.size(), false);
-  Uses(graph, kernels, order).mark_inside({0, 4, 64}, apart);
-  const Views views = assign_views(graph, kernels, order, false, apart);
-  const BandCutter cutter(graph, kernels, views, Connected::kDeclared);
-  const std::optional<Banded> banded = cutter.cut_on_demand(0, 4, 64);
+  const FirstRegion region(graph, 4);
+  const auto& [kernels, order, views, cutter, banded] = region;
   REQUIRE(banded.has_value());
   std::vector<SlotUse> rings = cutter.slots_of(*banded);
   const std::vector<SlotUse> all = rings;

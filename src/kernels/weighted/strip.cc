@@ -101,14 +101,10 @@ StripPlan plan_strips(const Window& w, std::int64_t depth, const StepExtent& ext
   }
   std::int64_t parts = ceil_div(most, plan.out_rows);
   set_area(w, direction, ceil_div(most, parts), plan.out_columns, plan);
-  const auto uneven = [&] {
-    const std::int64_t units = OutAreas(extent.rows, w, plan).count() * blocks;
-    return units < 8 * extent.threads && units % extent.threads != 0;
-  };
+  const auto units = [&] { return OutAreas(extent.rows, w, plan).count() * blocks; };
+  const auto uneven = [&] { return units() < 8 * extent.threads && units() % extent.threads != 0; };
   // Threads without work are worth short strips.
-  const auto least_pixels = [&] {
-    return OutAreas(extent.rows, w, plan).count() * blocks < extent.threads ? kMaxTileRows : 4 * kMaxTileRows;
-  };
+  const auto least_pixels = [&] { return units() < extent.threads ? kMaxTileRows : 4 * kMaxTileRows; };
   while (uneven() && plan.out_rows > 1 && plan.out_rows * plan.out_columns > least_pixels())
     set_area(w, direction, ceil_div(most, ++parts), plan.out_columns, plan);
   for (std::int64_t across = ceil_div(w.out_w, plan.out_columns); uneven() && plan.out_rows == 1 && plan.out_columns > least_pixels();)

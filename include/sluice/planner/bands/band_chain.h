@@ -30,8 +30,6 @@ class BandCutter {
   BandCutter(const model::Graph& graph, const KernelChoice& kernels, const Views& views, Connected connected = Connected::kListed)
       : graph_(graph), kernels_(kernels), views_(views), connected_(connected), of_position_(views.order.size()), in_(graph, views) {
     maker_.assign(graph.tensors.size(), kNobody);
-    has_views_.assign(graph.tensors.size(), false);
-    note_views();
     for (const model::Port& port : graph.inputs) maker_[port.tensor.index()] = kCaller;
     for (std::size_t p = 0; p < views.order.size(); ++p) {
       const TensorId out = node(p).outputs[0];
@@ -47,6 +45,10 @@ class BandCutter {
         if (const std::size_t by = maker_[node(p).inputs[i].index()]; by < kCaller) of_position_[by].readers.push_back({p, i});
       }
     }
+    has_views_.assign(graph.tensors.size(), false);
+    for (const model::Node& n : graph.nodes)
+      if (maker_[n.outputs[0].index()] == kNobody)
+        for (const TensorId in : n.inputs) has_views_[in.index()] = true;
   }
 
   bool takes_bands(std::size_t p) const {  // see Uses::takes_bands
@@ -108,6 +110,7 @@ class BandCutter {
     }
     link(banded.chain);
     finish(banded);
+    note_round_bytes(banded, graph_, views_);
     return banded;
   }
 
@@ -304,7 +307,6 @@ class BandCutter {
   void finish(Banded& banded) const {
     banded.ring_rows = rings_of(banded.chain);
     add_far_bytes(banded);
-    note_round_bytes(banded, graph_, views_);
   }
 
   /// Rings that take turns lie on the same bytes, parts of concatenations in the rings of these, and what dies under what grows. Behind `finish`.
@@ -393,15 +395,6 @@ class BandCutter {
     return wanted;
   }
 
-  /// Tensors that others show, whose readers then read them too, row by row or not.
-  void note_views() {
-    std::vector<bool> has_steps(graph_.nodes.size(), false);
-    for (const NodeId id : views_.order) has_steps[id.index()] = true;
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
-      if (!has_steps[n])
-        for (const TensorId in : graph_.nodes[n].inputs) has_views_[in.index()] = true;
-  }
-
   /// Does a step read no row that the chain has overwritten already? What takes a tensor's place row by row reads each row first, so that
   /// tensors that had the place before it are no danger.
   bool stays_ahead(const Chain& chain, const BandStep& step, const std::vector<std::int64_t>& made) const {
@@ -482,7 +475,7 @@ class BandCutter {
   const Connected connected_;
   std::vector<Position> of_position_;
   std::vector<std::size_t> maker_;  // by tensor: the position that makes it
-  std::vector<bool> has_views_;     // by tensor: a node without steps reads it
+  std::vector<bool> has_views_;     // by tensor: a node without steps shows it to others, whose readers then read it, too
   const InBlocks in_;
   mutable ChainLinks links_;  // of the chain that is being cut: kept for its memory
 };

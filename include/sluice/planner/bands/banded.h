@@ -98,6 +98,17 @@ inline std::uint64_t ring_bytes(const model::Graph& graph, TensorId t, std::int6
   return tensor.bytes().count() / static_cast<std::uint64_t>(row_extents(tensor.shape).rows) * static_cast<std::uint64_t>(rows);
 }
 
+/// Calls body(input, offset) for the inputs of a concatenation along the last axis: bytes of the input's first channel in a pixel of the whole.
+template <class Body>
+void for_each_part(const model::Graph& graph, const model::Node& concat, const Body& body) {
+  std::uint64_t offset = 0;
+  for (const TensorId in : concat.inputs) {
+    const model::Tensor& part = graph.tensor(in);
+    body(in, offset);
+    offset += static_cast<std::uint64_t>(row_extents(part.shape).channels) * size_of(part.dtype);
+  }
+}
+
 /// Between two bands of a position its chain reads the weights of all others and passes the rows of all rings, those of a part in the ring
 /// of its concatenation too, once as the part's and once as the whole's.
 inline void note_round_bytes(Banded& banded, const model::Graph& graph, const Views& views) {

@@ -92,18 +92,18 @@ class BandsOfPlan {
     }
     return bytes;
   }
+
   /// Of a concatenation's band: the parts that lie in its ring, at their place.
   std::uint64_t there_bytes(NodeId id, RowRange rows) const {
     const model::Node& node = whole_.graph->node(id);
     const plan::TensorPlacement& whole = placement(node.outputs[0]);
     if (node.op != model::OpKind::kConcat || whole.ring_rows == 0) return 0;
-    std::uint64_t bytes = 0, at = whole.offset.count();
-    for (const TensorId in : node.inputs) {
+    std::uint64_t bytes = 0;
+    for_each_part(*whole_.graph, node, [&](TensorId in, std::uint64_t offset) {
       const plan::TensorPlacement& part = placement(in);
-      if (part.buffer == whole.buffer && part.ring_rows > 0 && part.offset.count() == at && part.row_pitch == whole.row_pitch)
-        bytes += ring_bytes(*whole_.graph, in, rows.size());
-      at += static_cast<std::uint64_t>(row_extents(whole_.graph->tensor(in).shape).channels) * size_of(whole_.graph->tensor(in).dtype);
-    }
+      const bool at_its_place = part.offset.count() == whole.offset.count() + offset && part.row_pitch == whole.row_pitch;
+      if (part.buffer == whole.buffer && part.ring_rows > 0 && at_its_place) bytes += ring_bytes(*whole_.graph, in, rows.size());
+    });
     return bytes;
   }
 

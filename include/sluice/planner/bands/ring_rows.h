@@ -33,17 +33,13 @@ void list_parts(const model::Graph& graph, const model::Node& node, std::size_t 
   if (node.op != model::OpKind::kConcat) return;
   const model::Tensor& whole = graph.tensor(node.outputs[0]);
   if (node.as<model::AxisAttributes>().axis + 1 != whole.shape.rank()) return;
-  std::uint64_t offset = 0;
-  for (const TensorId in : node.inputs) {
-    const model::Tensor& part = graph.tensor(in);
+  for_each_part(graph, node, [&](TensorId in, std::uint64_t offset) {
     const std::size_t by = maker(in);
     const bool once = std::count(node.inputs.begin(), node.inputs.end(), in) == 1;
-    if (by < at && once && part.dtype == whole.dtype && !links.places[by].joins_parts) {
-      links.joins.push_back({by, at, offset, links.places[by].joined, 0});
-      links.places[by].joined = links.joins.size() - 1;
-    }
-    offset += static_cast<std::uint64_t>(row_extents(part.shape).channels) * size_of(part.dtype);
-  }
+    if (by >= at || !once || graph.tensor(in).dtype != whole.dtype || links.places[by].joins_parts) return;
+    links.joins.push_back({by, at, offset, links.places[by].joined, 0});
+    links.places[by].joined = links.joins.size() - 1;
+  });
 }
 
 /// Which of them lie in the ring of their whole: `ring_rows` are those of each position alone, and then those of the rings that remain. A

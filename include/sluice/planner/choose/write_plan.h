@@ -75,8 +75,8 @@ class Emitter {
   }
 
   /// The price of a step on all threads. Weights of a small net that runs again and again lie in a core's own cache, which no price that is
-  /// assumed says: they come an order of magnitude faster than memory's. (Caches of 2 MiB or so give some 150 GB/s, where
-  /// memory is assumed to give 12. Steps of 2 us of Silero's detector were shared, which took a fifth longer.)
+  /// assumed says: caches of 2 MiB or so give some 150 GB/s, where memory is assumed to give 12. (Steps of 2 us of Silero's detector were
+  /// shared, which took a fifth longer.)
   double seconds_shared(NodeId id, const StepSpec& spec) const {
     constexpr std::uint64_t kArenaInCache = 2560 * 1024, kCacheSpeed = 12;
     const profiler::DeviceProfile& profile = *problem_.profile;
