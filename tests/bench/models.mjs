@@ -4,13 +4,11 @@
 //                     NAME=MODEL.onnx,MODEL.sluice ...
 //
 // With one thread the CPU time of the process counts, which is stable on shared cores; with more the elapsed time. Of each side the least run
-// counts, because noise only adds. The bound is what the model's multiplications would take at the FMA peak, measured between the blocks:
-// those of Winograd nodes are a quarter of what their shapes say (36 products for 16 outputs of 9 taps).
+// counts, because noise only adds. The bound is what the model's multiplications would take at the FMA peak, measured between the blocks.
 import { fill } from '../golden/tensors.mjs';
 import { interleave, json, least, output } from './interleave.mjs';
+import { boundMs } from './multiplications.mjs';
 import { OnnxRuntime } from './onnxruntime.mjs';
-
-const kWinogradSaving = 4;
 
 function parseArguments(words) {
   const options = { threads: 1, blocks: 4, runs: 5, budget: 'unlimited', json: false, models: [] };
@@ -28,13 +26,6 @@ function parseArguments(words) {
   return options;
 }
 
-function multiplications(description) {
-  return Object.entries(description.numeric).reduce(
-    (sum, [name, row]) => sum + row.macs / (name.startsWith('winograd') ? kWinogradSaving : 1),
-    0,
-  );
-}
-
 async function compare(peer, model, options) {
   const sluice = `${options.build}/sluice`;
   const description = json(sluice, ['inspect', model.sluice, '--json']);
@@ -46,7 +37,7 @@ async function compare(peer, model, options) {
   const { ours, theirs, report } = await interleave(peer, { ...options, model: model.sluice, between });
   await peer.close();
   const key = options.threads === 1 ? 'cpu_ms' : 'latency_ms';
-  const bound = (2 * multiplications(description)) / (peak * 1e6);
+  const bound = boundMs(description, peak);
   return {
     model: model.name,
     threads: options.threads,
@@ -56,7 +47,7 @@ async function compare(peer, model, options) {
     onnxruntime_ms: least(theirs, key),
     ratio: least(ours, key) / least(theirs, key),
     bound_ms: bound,
-    bound_ratio: bound / least(theirs, key),
+    bound_ratio: bound && bound / least(theirs, key),
     peak_gflops: peak,
     sluice_cpu_ms: least(ours, 'cpu_ms'),
     onnxruntime_cpu_ms: least(theirs, 'cpu_ms'),
@@ -74,9 +65,9 @@ function printTable(rows, options) {
     row.sluice_ms.toFixed(2),
     row.onnxruntime_ms.toFixed(2),
     row.ratio.toFixed(2),
-    row.bound_ms.toFixed(2),
-    row.bound_ratio.toFixed(2),
-    `${((100 * row.bound_ms) / row.sluice_ms).toFixed(0)} %`,
+    row.bound_ms?.toFixed(2) ?? '-',
+    row.bound_ratio?.toFixed(2) ?? '-',
+    row.bound_ms === undefined ? '-' : `${((100 * row.bound_ms) / row.sluice_ms).toFixed(0)} %`,
     (row.sluice_peak_rss_bytes / 1048576).toFixed(1),
   ]);
   const line = (words) => words.map((word, i) => (i === 0 ? word.padEnd(16) : word.padStart(13))).join('');

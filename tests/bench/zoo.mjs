@@ -1,5 +1,5 @@
 // Every ONNX file of a folder on Sluice beside ONNX Runtime: are the answers right, are the bits the same in the smallest budget, how long does it
-// take, and where it takes longer than the peer, which nodes cost it.
+// take beside what its multiplications alone would at the FMA peak, and where it takes longer than the peer, which nodes cost it.
 //
 //     node zoo.mjs --modules DIR/node_modules --build DIR --work DIR [--threads N] [--blocks N] [--runs N] [--dim NAME=EXTENT]... [--steps N] [--json]
 //                  FILE_OR_FOLDER...
@@ -7,11 +7,12 @@
 // Answers are compared with the peer's without its rewrites, which round quantised values in places of their own; times with all of them.
 // With one thread the CPU time counts, of more the elapsed time, beside that of our own single thread. Of each side the least run counts.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 
 import { differenceFrom, feedsOf, fill, inputWords, onnxFiles, sameFiles } from '../golden/tensors.mjs';
 import { interleave, json, least, output } from './interleave.mjs';
+import { boundMs } from './multiplications.mjs';
 import { OnnxRuntime } from './onnxruntime.mjs';
 
 // A block of a slow model is as many runs as fit in this, at least one.
@@ -94,14 +95,18 @@ async function compare(peer, onnx, folder, options) {
   const sluice = `${options.build}/sluice`;
   const model = join(folder, 'model.sluice');
   convert(sluice, onnx, model, options.dim);
-  const inputs = json(sluice, ['inspect', model, '--json']).inputs.filter(({ shape }) => !shape.includes(0));
+  const description = json(sluice, ['inspect', model, '--json']);
+  const inputs = description.inputs.filter(({ shape }) => !shape.includes(0));
   for (const input of inputs) input.array = fill(input);
   // The peer first: its session may turn values into those that f16 has.
   await peer.open(onnx, inputs, options.threads);
   const words = inputWords(inputs, folder);
   const row = {};
+  let peak;
+  const peak_program = `${options.build}/sluice-bench-peak`;
+  const between = existsSync(peak_program) ? () => (peak = Math.max(peak ?? 0, Number(output(peak_program, [`${options.threads}`])))) : undefined;
   try {
-    const timed = await interleave(peer, { build: options.build, model, words, block_ms: kBlockMs, ...options });
+    const timed = await interleave(peer, { build: options.build, model, words, block_ms: kBlockMs, between, ...options });
     const key = options.threads === 1 ? 'cpu_ms' : 'latency_ms';
     Object.assign(row, { counted: key, sluice_ms: least(timed.ours, key), onnxruntime_ms: least(timed.theirs, key) });
     if (options.threads > 1) row.sluice_one_thread_ms = least(timed.single, key);
@@ -109,6 +114,9 @@ async function compare(peer, onnx, folder, options) {
     await peer.close();
   }
   row.ratio = row.sluice_ms / row.onnxruntime_ms;
+  row.peak_gflops = peak;
+  row.bound_ms = peak && boundMs(description, peak);
+  row.bound_ratio = row.bound_ms && row.bound_ms / row.onnxruntime_ms;
   Object.assign(row, await checkAnswers(peer, onnx, model, inputs, words, folder, options));
   if (row.ratio > 1) row.costliest = costliest(options.build, model, words, options.threads, options.steps);
   return row;
@@ -128,7 +136,8 @@ function printRow(name, row) {
     [
       name.padEnd(40), row.difference.toExponential(1).padStart(9), (row.same_bits ? 'same' : 'DIFFER').padStart(8),
       (row.least_budget_bytes / 1048576).toFixed(2).padStart(10), row.sluice_ms.toFixed(2).padStart(11), single.padStart(single ? 11 : 0),
-      row.onnxruntime_ms.toFixed(2).padStart(12), row.ratio.toFixed(2).padStart(9), row.ratio > 1 ? '  SLOWER' : '',
+      row.onnxruntime_ms.toFixed(2).padStart(12), row.ratio.toFixed(2).padStart(9), (row.bound_ratio?.toFixed(2) ?? '-').padStart(9),
+      row.ratio > 1 ? '  SLOWER' : '',
     ].join(''),
   );
   for (const step of row.costliest ?? [])
@@ -137,11 +146,14 @@ function printRow(name, row) {
 
 function summary(rows) {
   const timed = rows.filter((row) => row.ratio > 0 && !row.failed);
+  const mean = (values) => Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+  const bounded = timed.filter((row) => row.bound_ratio > 0);
   return {
     models: rows.length,
     refused: rows.filter((row) => row.refused).length,
     failed: rows.filter((row) => row.failed).length,
-    geometric_mean: Math.exp(timed.reduce((sum, row) => sum + Math.log(row.ratio), 0) / timed.length),
+    geometric_mean: mean(timed.map((row) => row.ratio)),
+    with_bound: { models: bounded.length, geometric_mean: mean(bounded.map((row) => row.ratio)), bound: mean(bounded.map((row) => row.bound_ratio)) },
     slower: timed.filter((row) => row.ratio > 1).length,
     slower_than_one_thread: timed.filter((row) => row.sluice_ms > row.sluice_one_thread_ms).length,
     other_bits: timed.filter((row) => !row.same_bits).length,
@@ -156,6 +168,8 @@ function printSummary(total, threads) {
       (threads > 1 ? `, ${total.slower_than_one_thread} slower than on one thread` : '') +
       `; ${total.other_bits} with other bits in the smallest budget; largest difference ${total.largest_difference.toExponential(1)}`,
   );
+  if (total.with_bound.models > 0)
+    console.log(`multiplications alone, at the FMA peak: ${total.with_bound.bound.toFixed(3)} of the peer's time where ours is ${total.with_bound.geometric_mean.toFixed(3)} (${total.with_bound.models} models)`);
   console.log(`worst: ${total.worst.map(({ model, ratio }) => `${model} ${ratio.toFixed(2)}`).join(', ')}`);
 }
 
@@ -176,7 +190,7 @@ if (!options.json) {
   const counted = options.threads === 1 ? 'CPU time' : 'elapsed time';
   const single = options.threads === 1 ? '' : '   1 thread';
   console.log(`${options.threads} thread(s), ${counted}, least of ${options.blocks} blocks of up to ${options.runs} runs in turn\n`);
-  console.log(`${'model'.padEnd(40)}    differs    bits  least MiB  sluice ms${single} onnxruntime    ratio`);
+  console.log(`${'model'.padEnd(40)}    differs    bits  least MiB  sluice ms${single} onnxruntime    ratio    bound`);
 }
 for (const [i, { name, path }] of files.entries()) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${i + 1} of ${files.length}: ${name}`);
