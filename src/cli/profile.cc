@@ -186,7 +186,8 @@ DeviceProfile transfer(const ProfileOptions& options, int threads) {
   const std::vector<DeviceProfile> others = unwrap(profiler::load_profiles(options.transfer));
   const bool there = std::any_of(others.begin(), others.end(), [&](const DeviceProfile& p) { return p.threads == threads; });
   if (!there) raise(make_error(ErrorCode::kInvalidArgument, options.transfer, "has no profile of so many threads to transfer"));
-  return unwrap(profiler::transfer_profile(profiler::profile_for_threads(others, threads), {.threads = threads}));
+  return unwrap(profiler::transfer_profile(profiler::profile_for_threads(others, threads),
+                                           {.threads = threads, .memory = read_memory_outlook().available}));
 }
 
 }  // namespace

@@ -258,11 +258,6 @@ void run(const RunOptions& options) {
   if (options.sandbox && options.budget.budget == "auto")
     raise(make_error(ErrorCode::kInvalidArgument, "--sandbox", "cannot see what the system has free: state a budget"));
   SessionOptions session_config = session_options_of(options);
-  std::optional<std::vector<InputSource>> sources;
-  const auto model = open_for_inputs(options, sources);
-  const model::Graph& graph = model->graph();
-
-  RunReport report;
   std::optional<plan::Plan> given_plan;
   if (!options.plan.empty()) given_plan = unwrap(plan::load_plan(options.plan));
   if (given_plan) {
@@ -271,6 +266,11 @@ void run(const RunOptions& options) {
   }
   const FoundProfile profile = find_profile(options.budget.profile, session_config.threads);
   session_config.profile = profile.get();
+  // The model comes after the profile, whose text takes more memory than what is kept of it: what is free then is used again.
+  std::optional<std::vector<InputSource>> sources;
+  const auto model = open_for_inputs(options, sources);
+  const model::Graph& graph = model->graph();
+  RunReport report;
   if (!options.labels.empty()) report.labels = read_labels(options.labels);
   check_ports_fit(*model, session_config);
   if (!sources) sources = open_inputs(options.inputs, graph.inputs);

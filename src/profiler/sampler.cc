@@ -52,10 +52,25 @@ double distance(const StepWork& a, const StepWork& b) noexcept {
   return 1 / std::sqrt(detail::likeness(detail::features_of(a, tile), detail::features_of(b, tile)));
 }
 
-/// The part of the corpus' time that a step counts for: nets are mostly f32 convolutions and dense layers, and the corpus has a layer of
-/// each other kind for every few of them. What only the first run does counts least. Depthwise layers and pools count more than by their
-/// time: their time depends on combinations of channels, windows and rows, which takes many samples to learn (with 11 and 14
-/// samples, nets' depthwise layers were predicted 30 % too low, pools by half).
+/// All bytes that a step uses.
+std::uint64_t touched(const StepWork& work) noexcept { return work.cost.input_bytes + work.cost.output_bytes + work.cost.weight_bytes; }
+
+/// Steps that may come in one turn: of the same types, at the same point of a model's life. All operators are mixed, as in nets: each
+/// kernel is then measured in runs of many sizes. (By operator, each had two or three sizes of its own, and nets of others were guessed.)
+auto company_of(const Candidate& candidate) noexcept {
+  const model::Node& node = candidate.request.node;
+  const bool stored = !node.weights.empty() && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32;
+  return std::tuple(node.numeric == model::NumericClass::kInt8, stored, candidate.kernel.use == KernelUse::kPrepare);
+}
+
+/// The middle value, or the mean of both.
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
+}
+
+}  // namespace
+
 double usual_share(const Candidate& candidate) noexcept {
   const model::Node& node = candidate.request.node;
   const bool panels =
@@ -82,25 +97,6 @@ double usual_share(const Candidate& candidate) noexcept {
   if (node.numeric == model::NumericClass::kWinograd4 && candidate.kernel.use == KernelUse::kRun) return 8;
   return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : 2;
 }
-
-/// All bytes that a step uses.
-std::uint64_t touched(const StepWork& work) noexcept { return work.cost.input_bytes + work.cost.output_bytes + work.cost.weight_bytes; }
-
-/// Steps that may come in one turn: of the same types, at the same point of a model's life. All operators are mixed, as in nets: each
-/// kernel is then measured in runs of many sizes. (By operator, each had two or three sizes of its own, and nets of others were guessed.)
-auto company_of(const Candidate& candidate) noexcept {
-  const model::Node& node = candidate.request.node;
-  const bool stored = !node.weights.empty() && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32;
-  return std::tuple(node.numeric == model::NumericClass::kInt8, stored, candidate.kernel.use == KernelUse::kPrepare);
-}
-
-/// The middle value, or the mean of both.
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
-}
-
-}  // namespace
 
 std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer& timer) {
   std::vector<Candidate> candidates;

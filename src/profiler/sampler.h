@@ -34,6 +34,12 @@ struct Candidate {
 /// their channels, a band of rows, from derived weights.
 std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer& timer);
 
+/// The part of the corpus' time that a step counts for: nets are mostly f32 convolutions and dense layers, and the corpus has a layer of
+/// each other kind for every few of them. What only the first run does counts least. Depthwise layers and pools count more than by their
+/// time: their time depends on combinations of channels, windows and rows, which takes many samples to learn (with 11 and 14
+/// samples, nets' depthwise layers were predicted 30 % too low, pools by half).
+double usual_share(const Candidate& candidate) noexcept;
+
 /// The anchor (step_timer.h): a 1x1 convolution of a fifth of a millisecond, whose weights come from memory like all.
 StepTimer::Request anchor_request(const model::Graph& sample_graph);
 

@@ -1,8 +1,8 @@
 // A profile of one device made one of another (measure.h).
 //
-// Kernels of one kind (its number; whether it runs whole, derived or prepares is the same code) are slower by one factor, and, where two
-// steps of the kind are measured, by one that grows or falls with the time itself: scale and tilt. A kind that is not measured takes the
-// mean of those that are like it, products of weights or not.
+// The other device's rates split each step's time into arithmetic and bytes; a few measured steps say how much longer either takes here
+// (device_ratios.h). Then the other's samples become what this device would have given, and the fit is made anew. Steps are chosen among those that
+// were measured there, if it can be: what is known of them is more than the rates.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,40 +13,12 @@
 #include "sluice/profiler/fit.h"
 #include "sluice/profiler/measure.h"
 #include "src/core/out_of_memory.h"
+#include "src/profiler/device_ratios.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
 
 namespace sluice::profiler {
 namespace {
-
-/// ln(here / there) of one measured step, and ln of its seconds there.
-struct Ratio {
-  double there = 0;
-  double ratio = 0;
-};
-
-struct Line {
-  double scale = 0;
-  double tilt = 0;
-  double at(double there) const noexcept { return scale + tilt * there; }
-};
-
-/// The line through all ratios of a kind; level if their times are close together.
-Line line_through(const std::vector<Ratio>& ratios) {
-  constexpr double kApart = 1;  // a factor of e
-  constexpr double kSteepest = 0.15;
-  double there = 0, ratio = 0;
-  for (const Ratio& r : ratios) there += r.there, ratio += r.ratio;
-  const auto count = static_cast<double>(ratios.size());
-  there /= count, ratio /= count;
-  double spread = 0, product = 0;
-  for (const Ratio& r : ratios) {
-    spread += (r.there - there) * (r.there - there);
-    product += (r.there - there) * (r.ratio - ratio);
-  }
-  const double tilt = spread > kApart * kApart / 2 ? std::clamp(product / spread, -kSteepest, kSteepest) : 0;
-  return {ratio - tilt * there, tilt};
-}
 
 class Transfer {
  public:
@@ -55,7 +27,7 @@ class Transfer {
 
   Result<DeviceProfile> run() {
     const ScopedAffinity processors(processors_to_compute_on(options_.threads));
-    SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads));
+    SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads, options_.memory));
     const std::vector<Candidate> candidates = candidates_of(built_in_, timer);
     group(candidates);
     choose();
@@ -66,12 +38,18 @@ class Transfer {
 
  private:
   static constexpr std::uint64_t kRunBytes = 16 << 20;  // a middling net's
+  static constexpr std::size_t kOfLargeRun = 5;         // with so many measurements or more one is in a run that no cache holds
 
+  /// One kernel, in one of its variants.
   struct Kind {
-    KernelId kernel = KernelId::kNone;
-    std::vector<std::pair<double, const Candidate*>> candidates;  // by rising seconds there
+    std::vector<std::pair<double, const Candidate*>> measured, others;  // there; by rising seconds
     double share = 0;
   };
+
+  const KernelRates* rates_there(UsedKernel kernel) const noexcept {
+    const auto exact = detail::of_kernel(profile_.kernels, kernel);
+    return exact.empty() ? nullptr : &exact.front();
+  }
 
   double seconds_there(const Candidate& candidate, std::uint64_t run_bytes) const {
     StepWork work = candidate.work;
@@ -80,17 +58,27 @@ class Transfer {
     return seconds / (1 + profile_.interruptions.share);
   }
 
+  bool was_measured(const Candidate& candidate) const {
+    const auto samples = detail::of_kernel(profile_.samples, candidate.kernel);
+    return std::any_of(samples.begin(), samples.end(), [&](const KernelSample& s) {
+      return s.work.cost.flops == candidate.work.cost.flops && s.work.cost.weight_bytes == candidate.work.cost.weight_bytes &&
+             s.work.shape == candidate.work.shape;
+    });
+  }
+
   /// Whole, uncut steps of the kernels that the other profile knows.
   void group(const std::vector<Candidate>& candidates) {
     for (const Candidate& candidate : candidates) {
-      const KernelRates* const rates = detail::rates_of(profile_, candidate.kernel, candidate.kernel.variant);
-      if (rates == nullptr || rates->kernel != candidate.kernel || candidate.kernel.use != KernelUse::kRun) continue;
-      Kind& kind = kinds_[candidate.kernel.kernel];
-      kind.kernel = candidate.kernel.kernel;
-      kind.candidates.emplace_back(seconds_there(candidate, kRunBytes), &candidate);
-      kind.share += kind.candidates.back().first;
+      if (rates_there(candidate.kernel) == nullptr || candidate.kernel.use != KernelUse::kRun) continue;
+      Kind& kind = kinds_[candidate.kernel];
+      const double seconds = seconds_there(candidate, kRunBytes);
+      (was_measured(candidate) ? kind.measured : kind.others).emplace_back(seconds, &candidate);
+      kind.share += usual_share(candidate) * seconds;
     }
-    for (auto& [kernel, kind] : kinds_) std::sort(kind.candidates.begin(), kind.candidates.end());
+    for (auto& [kernel, kind] : kinds_) {
+      std::sort(kind.measured.begin(), kind.measured.end());
+      std::sort(kind.others.begin(), kind.others.end());
+    }
   }
 
   std::vector<const Kind*> by_share() const {
@@ -100,55 +88,67 @@ class Transfer {
     return kinds;
   }
 
-  /// The first kinds get two measurements each, a short and a long step of what is usual; later ones one.
+  /// A longer step of what is usual of each kernel, of those with the largest share; a shorter one where there are few kernels.
   void choose() {
-    constexpr std::size_t kTwice = 3;
-    std::size_t kinds = 0;
-    for (const Kind* kind : by_share()) {
-      if (chosen_.size() == options_.most) return;
-      const bool twice = kinds++ < kTwice && chosen_.size() + 2 <= options_.most;
-      for (const double place : twice ? std::vector<double>{0.3, 0.8} : std::vector<double>{0.6})
-        chosen_.push_back(kind->candidates[static_cast<std::size_t>(place * static_cast<double>(kind->candidates.size() - 1))].second);
-    }
+    for (const double place : {0.6, 0.3})
+      for (const Kind* kind : by_share()) {
+        if (chosen_.size() + (options_.most < kOfLargeRun ? 0 : 1) == options_.most) return;
+        const auto& from = kind->measured.empty() ? kind->others : kind->measured;
+        const Candidate* const candidate = from[static_cast<std::size_t>(place * static_cast<double>(from.size() - 1))].second;
+        if (std::find(chosen_.begin(), chosen_.end(), candidate) == chosen_.end()) chosen_.push_back(candidate);
+      }
   }
 
-  /// Measures all of them in one round.
-  Status measure(StepTimer& timer) {
-    constexpr double kSeconds = 1.5;
-    StepTimer::Turn turn{{}, kRunBytes};
-    for (const Candidate* candidate : chosen_) turn.steps.push_back(candidate->request);
+  /// Of a step that takes `there` seconds in all, by the other's measurements.
+  StepParts parts_there(UsedKernel kernel, const StepWork& work, double there, detail::TileExtent tile) const {
+    const KernelRates& rates = *rates_there(kernel);
+    const double fitted = std::max(detail::fitted_seconds(rates, work, detail::tile_of(profile_.isa)), detail::kLeastSeconds);
+    StepParts parts = parts_of(rates, work, tile);
+    parts.arithmetic *= there / fitted;
+    parts.bytes *= there / fitted;
+    parts.far_bytes *= there / fitted;
+    return parts;
+  }
+
+  /// Of the chosen steps the one that waits longest for bytes in a large run, for its share of the time.
+  const Candidate* farthest(std::uint64_t run_bytes) const {
+    const auto share = [&](const Candidate* candidate) {
+      StepWork work = candidate->work;
+      work.run_bytes = run_bytes;
+      return parts_there(candidate->kernel, work, 1, detail::tile_of(profile_.isa)).far_bytes;
+    };
+    return *std::max_element(chosen_.begin(), chosen_.end(), [&](const Candidate* a, const Candidate* b) { return share(a) < share(b); });
+  }
+
+  Status time_round(StepTimer& timer, const std::vector<const Candidate*>& steps, std::uint64_t run_bytes) {
+    constexpr double kSeconds = 2;
+    StepTimer::Turn turn{{}, run_bytes};
+    for (const Candidate* candidate : steps) turn.steps.push_back(candidate->request);
     SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, timer.time_in_turn(turn, kSeconds));
-    std::map<KernelId, std::vector<Ratio>> ratios;
-    for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
       if (!timed.steps[i]) continue;
-      const double there = seconds_there(*chosen_[i], timed.run_bytes);
-      const double seconds = detail::without_interruptions(profile_.interruptions, timed.steps[i]->seconds);
-      ratios[chosen_[i]->kernel.kernel].push_back({std::log(there), std::log(seconds / there)});
+      const Candidate& candidate = *steps[i];
+      StepWork work = candidate.work;
+      work.run_bytes = timed.run_bytes;
+      const double here = detail::without_interruptions(profile_.interruptions, timed.steps[i]->seconds);
+      timed_.push_back({candidate.kernel, parts_there(candidate.kernel, work, seconds_there(candidate, timed.run_bytes), tile_), here});
     }
-    for (const auto& [kernel, of_kind] : ratios) lines_[kernel] = line_through(of_kind);
     return {};
   }
 
-  static bool multiplies(const KernelSample& sample) {
-    return sample.work.cost.weight_bytes > 0 && !detail::by_value(sample.kernel.kernel);
+  /// Measures all of them in one round, and one in another.
+  Status measure(StepTimer& timer) {
+    SLUICE_RETURN_IF_ERROR(time_round(timer, chosen_, kRunBytes));
+    if (options_.most < kOfLargeRun || chosen_.empty()) return {};
+    return time_round(timer, {farthest(timer.most_run_bytes())}, timer.most_run_bytes());
   }
 
   /// Samples as this device would have given them, and the fit to them.
   void apply() {
-    std::map<bool, std::vector<double>> of_class;
-    for (const KernelSample& sample : profile_.samples)
-      if (const auto line = lines_.find(sample.kernel.kernel); line != lines_.end())
-        of_class[multiplies(sample)].push_back(line->second.at(std::log(sample.seconds)));
-    const auto mean = [&](bool products) {
-      const std::vector<double>& all = of_class[products].empty() ? of_class[!products] : of_class[products];
-      double sum = 0;
-      for (const double ratio : all) sum += ratio;
-      return all.empty() ? 0.0 : sum / static_cast<double>(all.size());
-    };
-    for (KernelSample& sample : profile_.samples) {
-      const auto line = lines_.find(sample.kernel.kernel);
-      sample.seconds *= std::exp(line != lines_.end() ? line->second.at(std::log(sample.seconds)) : mean(multiplies(sample)));
-    }
+    const DeviceRatios ratios(timed_);
+    for (KernelSample& sample : profile_.samples)
+      if (rates_there(sample.kernel) != nullptr)
+        sample.seconds = ratios.seconds(sample.kernel, parts_there(sample.kernel, sample.work, sample.seconds, tile_));
     profile_.device = device_name();
     profile_.isa = name_of(active_isa());
     profile_.threads = options_.threads;
@@ -160,9 +160,10 @@ class Transfer {
   DeviceProfile profile_;
   const TransferOptions& options_;
   model::Graph built_in_;
-  std::map<KernelId, Kind> kinds_;
-  std::map<KernelId, Line> lines_;
+  const detail::TileExtent tile_ = detail::tile_of(name_of(active_isa()));
+  std::map<UsedKernel, Kind> kinds_;
   std::vector<const Candidate*> chosen_;
+  std::vector<TimedThere> timed_;
 };
 
 }  // namespace

@@ -44,6 +44,7 @@ Result<DeviceProfile> measure_device(const MeasureOptions& options);
 
 struct TransferOptions {
   int threads = 1;
+  Bytes memory{};         // as of MeasureOptions
   std::size_t most = 10;  // measurements
 };
 /// A profile of another device, or of another instruction set, made one of this device: a few steps of the kernels that most time goes to
