@@ -1,4 +1,9 @@
 // The elementwise kernels against the reference: the same bits for every shape, cut, pitch, ring and thread count.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
 #include "differential/kernel_harness.h"
 #include "sluice/kernels/registry.h"
 
@@ -44,6 +49,25 @@ model::Window square(std::int64_t in, std::int64_t kernel, std::int64_t stride, 
                       .pad_left = pad,
                       .pad_bottom = pad,
                       .pad_right = pad});
+}
+
+/// Values of input `input`, one call of `next` each.
+template <class Next>
+void set_values(Problem& p, std::size_t input, const Next& next) {
+  for (std::size_t i = 0; i < p.inputs[input].size(); i += sizeof(float)) {
+    const float value = next();
+    std::memcpy(p.inputs[input].data() + i, &value, sizeof(value));
+  }
+}
+
+/// Subnormal, one of 1 / `share` values, or a tiny, a usual or a large number, or 0, of either sign.
+float value_of_any_size(std::mt19937& random, unsigned share) {
+  const std::uint32_t sign = random() % 2 << 31, mantissa = random() & 0x7fffffu;
+  const std::uint32_t least_exponents[] = {1, 55, 70, 87, 107, 124, 147, 185};
+  if (random() % share == 0) return std::bit_cast<float>(sign | mantissa >> random() % 23);
+  if (random() % 16 == 0) return std::bit_cast<float>(sign);
+  const std::uint32_t exponent = random() % 4 == 0 ? least_exponents[random() % 8] : 125 + random() % 4;
+  return std::bit_cast<float>(sign | exponent << 23 | mantissa);
 }
 
 }  // namespace
@@ -148,6 +172,17 @@ TEST_CASE("softmax") {
     for (bool log : {false, true})
       check_kernel(plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{log}, {Shape{2, 3, 37, c}}, Shape{2, 3, 37, c}),
                    kernel_id::kSoftmax);
+}
+
+TEST_CASE("softmax whose values are subnormal") {
+  std::mt19937 random(12);
+  std::uniform_real_distribution<float> scores(-6.0f, 6.0f), masks(-112.0f, -84.0f);
+  for (std::int64_t c : {2, 5, 15, 16, 17, 31, 49, 64, 65, 100})
+    for (int round = 0; round < 4; ++round) {
+      Problem p = plain_problem(OpKind::kSoftmax, model::SoftmaxAttributes{}, {Shape{41, c}}, Shape{41, c});
+      set_values(p, 0, [&] { return scores(random) + (random() % 2 == 0 ? 0.0f : round % 2 == 0 ? -100.0f : masks(random)); });
+      check_kernel(p, kernel_id::kSoftmax);
+    }
 }
 
 TEST_CASE("pools") {
@@ -269,4 +304,29 @@ TEST_CASE("products of activations") {
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{4, 5}, Shape{2, 5, 20}}, Shape{2, 4, 20}), kernel_id::kMatMul);
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{9, 700}, Shape{700, 150}}, Shape{9, 150}), kernel_id::kMatMul);
   check_kernel(plain_problem(OpKind::kMatMul, {}, {Shape{2, 1, 4, 5}, Shape{3, 5, 20}}, Shape{2, 3, 4, 20}), kernel_id::kMatMul);
+}
+
+TEST_CASE("product of two activations with subnormal factors") {
+  std::mt19937 random(3);
+  for (std::int64_t n : {1, 5, 8, 16, 17, 32, 45, 64, 70})
+    for (const std::int64_t depth : {1, 3, 49})
+      for (const unsigned share : {1u, 2u, 8u}) {
+        Problem p = plain_problem(OpKind::kMatMul, {}, {Shape{23, depth}, Shape{depth, n}}, Shape{23, n});
+        set_values(p, 0, [&] { return value_of_any_size(random, share); });
+        // Mostly numbers of a usual size, as what a softmax weighs.
+        const bool usual = random() % 2 == 0;
+        set_values(p, 1, [&] { return usual ? value_of_any_size(random, 1000) : value_of_any_size(random, 10); });
+        check_kernel(p, kernel_id::kMatMul);
+      }
+}
+
+TEST_CASE("product of two activations whose factors are a softmax behind a mask") {
+  std::mt19937 random(4);
+  std::normal_distribution<float> usual;
+  for (std::int64_t n : {4, 16, 32, 40}) {
+    Problem p = plain_problem(OpKind::kMatMul, {}, {Shape{3, 49, 49}, Shape{3, 49, n}}, Shape{3, 49, n});
+    set_values(p, 0, [&] { return std::exp(usual(random) - (random() % 2 == 0 ? 100.0f : 3.0f)); });
+    set_values(p, 1, [&] { return usual(random); });
+    check_kernel(p, kernel_id::kMatMul);
+  }
 }

@@ -105,17 +105,29 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
+/// The parts of exp(x), of any x: beyond the range it is 0 or infinite.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE ExpParts<D> exp_parts_in_range(D d, V x) {
+  return exp_parts(d, at_most(at_least(x, hn::Set(d, constants::kExpLow)), hn::Set(d, constants::kExpHigh)));
+}
+
+/// mantissa * 2^n, rounded once; real_n is n.
+template <class D, class VI, class V = hn::Vec<D>>
+HWY_INLINE V times_power_of_two(D d, V mantissa, [[maybe_unused]] VI n, [[maybe_unused]] V real_n) {
+#if HWY_TARGET == HWY_AVX3
+  (void)d;
+  // The same two halves in one instruction, rounded once. (The unmasked form reads an undefined register, of which g++ warns.)
+  return V{_mm512_mask_scalef_ps(mantissa.raw, 0xffff, mantissa.raw, real_n.raw)};
+#else
+  const auto half = hn::ShiftRight<1>(n);
+  return hn::Mul(hn::Mul(mantissa, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));
+#endif
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp(D d, V x) {
-  const auto parts = exp_parts(d, at_most(at_least(x, hn::Set(d, constants::kExpLow)), hn::Set(d, constants::kExpHigh)));
-  const V mantissa = hn::Add(hn::Set(d, 1.0f), parts.expm1_r);
-#if HWY_TARGET == HWY_AVX3
-  // The same two halves in one instruction, rounded once. (The unmasked form reads an undefined register, of which g++ warns.)
-  return V{_mm512_mask_scalef_ps(mantissa.raw, 0xffff, mantissa.raw, parts.real_n.raw)};
-#else
-  const auto half = hn::ShiftRight<1>(parts.n);
-  return hn::Mul(hn::Mul(mantissa, power_of_two(d, half)), power_of_two(d, hn::Sub(parts.n, half)));
-#endif
+  const auto parts = exp_parts_in_range(d, x);
+  return times_power_of_two(d, hn::Add(hn::Set(d, 1.0f), parts.expm1_r), parts.n, parts.real_n);
 }
 
 template <class D, class V = hn::Vec<D>>

@@ -78,7 +78,8 @@ void matmul_step(const KernelCall& call, const ProductTable& table) noexcept {
       ProductTile tile{.right = reinterpret_cast<const float*>(lines.right(line)) + column,
                        .right_pitch = lines.right_pitch() / std::int64_t{sizeof(float)},
                        .depth = depth,
-                       .n = std::min(columns, out.channels - column)};
+                       .n = std::min(columns, out.channels - column),
+                       .may_be_subnormal = true};
       const std::int64_t batch_end = (line / lines.batch() + 1) * lines.batch();
       for (; line < std::min(end, batch_end); ++line, ++tile.rows) {
         tile.left[tile.rows] = reinterpret_cast<const float*>(lines.left(line));

@@ -13,6 +13,7 @@
 #if SLUICE_BUILDS_TARGET
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lanes-inl.h"
+#include "src/kernels/elementwise/subnormal-inl.h"
 #include "src/kernels/elementwise/turned-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,6 +23,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace fn = kernels::HWY_NAMESPACE::functions;
 namespace lanes = kernels::HWY_NAMESPACE::lanes;
+namespace subnormal = kernels::HWY_NAMESPACE::subnormal;
 
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
@@ -100,12 +102,59 @@ void rows(const ProductTile& tile) noexcept {
   if (column < tile.n) block<kRows, 1, true>(tile, column, static_cast<std::size_t>(tile.n - column));
 }
 
+/// Columns [column, + kColumns * kLanes) of a row whose factors may be subnormal; only `last` lanes of the last vector.
+template <int kColumns>
+HWY_NOINLINE void subnormal_block(const ProductTile& tile, int row, std::int64_t column, std::size_t last) {
+  const D d;
+  subnormal::Chains<D, kColumns> chains;
+  const float* right = tile.right + column;
+  const auto there = hn::FirstN(d, last);
+  for (std::int64_t k = 0; k < tile.depth; ++k, right += tile.right_pitch) {
+    V b[kColumns];
+    for (int v = 0; v + 1 < kColumns; ++v) b[v] = hn::LoadU(d, right + v * kLanes);
+    // What is not there takes part as a number that is no trouble.
+    const float* const of_last = right + (kColumns - 1) * kLanes;
+    b[kColumns - 1] = last == static_cast<std::size_t>(kLanes)
+                          ? hn::LoadU(d, of_last)
+                          : hn::IfThenElse(there, lanes::load_first(d, of_last, last), hn::Set(d, 1.0f));
+    chains.add(tile.left[row][k], b);
+  }
+  const auto& sums = chains.sums();
+  float* const to = tile.out[row] + column;
+  for (int v = 0; v + 1 < kColumns; ++v) hn::StoreU(sums[v], d, to + v * kLanes);
+  lanes::store_first(sums[kColumns - 1], d, to + (kColumns - 1) * kLanes, last);
+}
+
+/// All columns from `column` on, kColumns vectors at a time.
+template <int kColumns = kVectors>
+void subnormal_row(const ProductTile& tile, int row, std::int64_t column = 0) {
+  for (; column + kColumns * kLanes <= tile.n; column += kColumns * kLanes) subnormal_block<kColumns>(tile, row, column, kLanes);
+  if (column == tile.n) return;
+  if constexpr (kColumns > 1) {
+    subnormal_row<kColumns - 1>(tile, row, column);
+  } else {
+    subnormal_block<1>(tile, row, column, static_cast<std::size_t>(tile.n - column));
+  }
+}
+
+bool has_subnormals(const ProductTile& tile) {
+  for (int r = 0; r < tile.rows; ++r)
+    if (subnormal::is_among(D(), tile.left[r], tile.depth)) return true;
+  return false;
+}
+
 template <int... r>
 constexpr std::array<ProductRun, sizeof...(r)> rows_runs(std::integer_sequence<int, r...>) {
   return {rows<r + 1>...};
 }
 
 void product(const ProductTile& tile) noexcept {
+  if constexpr (subnormal::kAreSlow) {
+    if (tile.may_be_subnormal && has_subnormals(tile)) {
+      for (int r = 0; r < tile.rows; ++r) subnormal_row(tile, r);
+      return;
+    }
+  }
   static constexpr auto kRuns = rows_runs(std::make_integer_sequence<int, kMaxProductRows>());
   kRuns[static_cast<std::size_t>(tile.rows - 1)](tile);
 }

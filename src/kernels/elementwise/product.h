@@ -20,6 +20,7 @@ struct ProductTile {
   std::int64_t depth = 0;
   std::int64_t n = 0;
   bool adds = false;
+  bool may_be_subnormal = false;  // factors on the left, as weights of a softmax may; without `adds`
 };
 
 /// The same for lines at one distance and a right matrix of few columns: lines are the lanes (turned-inl.h).

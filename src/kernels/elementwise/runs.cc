@@ -18,6 +18,7 @@
 #include "src/kernels/elementwise/pool_pixels-inl.h"
 #include "src/kernels/elementwise/power-inl.h"
 #include "src/kernels/elementwise/short_rows-inl.h"
+#include "src/kernels/elementwise/subnormal-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::elementwise {
@@ -26,6 +27,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace fn = kernels::HWY_NAMESPACE::functions;
 namespace lanes = kernels::HWY_NAMESPACE::lanes;
+namespace subnormal = kernels::HWY_NAMESPACE::subnormal;
 
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
@@ -190,16 +192,25 @@ struct AddExponentials {
   float subtrahend;
   template <class Part>
   HWY_INLINE V operator()(V sum, const Part& part, std::int64_t i) const {
-    const V e = fn::exp(D(), hn::Sub(part.load(D(), in + i), hn::Set(D(), subtrahend)));
+    const V e = subnormal::exp(D(), hn::Sub(part.load(D(), in + i), hn::Set(D(), subtrahend)));
     if (out != nullptr) part.store(e, D(), out + i);
     return hn::Add(sum, e);
+  }
+};
+
+struct Quotients {
+  const float* in;
+  float divisor;
+  template <class Load>
+  HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
+    return subnormal::quotient(D(), load(in, i), hn::Set(D(), divisor));
   }
 };
 
 void softmax(bool log, const float* in, float* out, std::int64_t n) noexcept {
   const float greatest = maximum(in, n);
   const float sum = lanes::lane_sum(D(), n, AddExponentials{in, log ? nullptr : out, greatest});
-  if (!log) return each(Binary<BinaryFunction::kDiv, 1, 0>{out, &sum}, out, n);
+  if (!log) return each(Quotients{out, sum}, out, n);
   const float log_sum = hn::GetLane(fn::log(D(), hn::Set(D(), sum)));
   each(Shifted{in, greatest, log_sum}, out, n);
 }

@@ -12,6 +12,7 @@
 #include "hwy/highway.h"
 #include "src/kernels/elementwise/functions-inl.h"
 #include "src/kernels/elementwise/lane_sum-inl.h"
+#include "src/kernels/elementwise/subnormal-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::elementwise {
@@ -21,6 +22,7 @@ namespace short_rows {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace fn = kernels::HWY_NAMESPACE::functions;
 namespace lanes = kernels::HWY_NAMESPACE::lanes;
+namespace subnormal = kernels::HWY_NAMESPACE::subnormal;
 
 #if HWY_TARGET == HWY_AVX3
 
@@ -52,7 +54,7 @@ HWY_INLINE void softmax_rows(const float* in, float* out, std::int64_t n) {
     sum[r] = hn::Zero(d);
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
-      e[r][v] = fn::exp(d, hn::Sub(e[r][v], top[r]));
+      e[r][v] = subnormal::exp(d, hn::Sub(e[r][v], top[r]));
       if (v + 1 == kVectors) e[r][v] = hn::IfThenElseZero(last, e[r][v]);
       sum[r] = hn::Add(sum[r], e[r][v]);
     }
@@ -61,7 +63,7 @@ HWY_INLINE void softmax_rows(const float* in, float* out, std::int64_t n) {
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
-      const V y = hn::Div(e[r][v], sum[r]);
+      const V y = subnormal::quotient(d, e[r][v], sum[r]);
       float* const to = out + r * n + v * 16;
       v + 1 < kVectors ? hn::StoreU(y, d, to) : hn::BlendedStore(y, last, d, to);
     }
