@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sluice/kernels/kernel_ids.h"
+#include "sluice/profiler/latency.h"
 
 namespace sluice::profiler {
 namespace {
