@@ -55,18 +55,19 @@ double longest_of(const std::vector<double>& units) {
 
 TEST_CASE("shares of Winograd convolutions are those of their cuts") {
   int cuts = 0, uneven = 0;
-  for_each_convolution(kConvWinograd, kThreads, [&](const ConvolutionParameters& conv, const kernels::StepExtent& extent, const StepWork& work) {
-    const kernels::weighted::WinogradCut cut(conv, extent);
-    std::vector<double> units;
-    for (std::int64_t unit = 0; unit < cut.units(); ++unit)
-      units.push_back(static_cast<double>(cut.squares_of(cut.block_of(unit)).size() * cut.panels_of(cut.run_of(unit)).size()));
-    const detail::Shares shares = detail::shares_of(kConvWinograd, work, kTile);
-    // Several blocks of unlike sizes: the model takes the largest for all.
-    CHECK(shares.longest == Approx(longest_of(units)).epsilon(0.1));
-    CHECK(shares.shared == (units.size() > 1));
-    ++cuts;
-    uneven += shares.longest > 1.1 ? 1 : 0;
-  });
+  for_each_convolution(
+      kConvWinograd, kThreads, [&](const ConvolutionParameters& conv, const kernels::StepExtent& extent, const StepWork& work) {
+        const kernels::weighted::WinogradCut cut(conv, extent);
+        std::vector<double> units;
+        for (std::int64_t unit = 0; unit < cut.units(); ++unit)
+          units.push_back(static_cast<double>(cut.squares_of(cut.block_of(unit)).size() * cut.panels_of(cut.run_of(unit)).size()));
+        const detail::Shares shares = detail::shares_of(kConvWinograd, work, kTile);
+        // Several blocks of unlike sizes: the model takes the largest for all.
+        CHECK(shares.longest == Approx(longest_of(units)).epsilon(0.1));
+        CHECK(shares.shared == (units.size() > 1));
+        ++cuts;
+        uneven += shares.longest > 1.1 ? 1 : 0;
+      });
   CHECK(cuts > 20);
   CHECK(uneven > 0);
 }
@@ -92,28 +93,31 @@ TEST_CASE("direct convolutions are read in place, or cut into strips, as terms s
 
 TEST_CASE("shares of direct convolutions in strips are those of their cuts") {
   int steps = 0, same = 0;
-  for_each_convolution(kConvDirect, kThreads, [&](const ConvolutionParameters& conv, const kernels::StepExtent& extent, const StepWork& work) {
-    if (conv.window.dilation_h != 1 || conv.window.dilation_w != 1 || conv.window.kernel_h != conv.window.kernel_w) return;
-    if (kernels::weighted::direct_workspace(conv, extent) == Bytes()) return;
-    const auto cut = kernels::weighted::cut_strips(conv, extent, kernels::weighted::Direction::kForward);
-    const kernels::weighted::OutAreas areas(extent.rows, conv.window, cut.strip);
-    std::vector<double> units;
-    for (std::int64_t unit = 0; unit < cut.units.count(); ++unit) {
-      const auto place = cut.units[unit];
-      const auto area = areas[place.run];
-      units.push_back(static_cast<double>(area.rows.size() * area.columns.size() * cut.blocks[place.block].panels));
-    }
-    const detail::Shares shares = detail::shares_of(kConvDirect, work, kTile);
-    ++steps;
-    same += std::abs(shares.longest - longest_of(units)) < 0.1 && shares.by_pixels == (cut.units.parts > 1) ? 1 : 0;
-  });
+  for_each_convolution(kConvDirect, kThreads,
+                       [&](const ConvolutionParameters& conv, const kernels::StepExtent& extent, const StepWork& work) {
+                         if (conv.window.dilation_h != 1 || conv.window.dilation_w != 1 || conv.window.kernel_h != conv.window.kernel_w)
+                           return;
+                         if (kernels::weighted::direct_workspace(conv, extent) == Bytes()) return;
+                         const auto cut = kernels::weighted::cut_strips(conv, extent, kernels::weighted::Direction::kForward);
+                         const kernels::weighted::OutAreas areas(extent.rows, conv.window, cut.strip);
+                         std::vector<double> units;
+                         for (std::int64_t unit = 0; unit < cut.units.count(); ++unit) {
+                           const auto place = cut.units[unit];
+                           const auto area = areas[place.run];
+                           units.push_back(static_cast<double>(area.rows.size() * area.columns.size() * cut.blocks[place.block].panels));
+                         }
+                         const detail::Shares shares = detail::shares_of(kConvDirect, work, kTile);
+                         ++steps;
+                         same += std::abs(shares.longest - longest_of(units)) < 0.1 && shares.by_pixels == (cut.units.parts > 1) ? 1 : 0;
+                       });
   CHECK(steps > 30);
   CHECK(same >= 0.9 * steps);
 }
 
 StepWork dense(std::uint32_t rows, std::uint32_t channels, std::uint32_t depth) {
   const std::uint64_t panels = (channels + 15) / 16;
-  return {{std::uint64_t{2} * rows * channels * depth, std::uint64_t{4} * rows * depth, std::uint64_t{4} * rows * channels, panels * 64 * depth},
+  return {{std::uint64_t{2} * rows * channels * depth, std::uint64_t{4} * rows * depth, std::uint64_t{4} * rows * channels,
+           panels * 64 * depth},
           {.rows = rows, .channels = channels, .depth = depth},
           0};
 }
@@ -158,7 +162,8 @@ TEST_CASE("shares of any shape are within their bounds") {
       for (const std::uint32_t columns : extents)
         for (const std::uint32_t channels : extents)
           for (const std::uint32_t depth : extents) {
-            const StepWork work({1000, 1000, 1000, channels}, {.rows = rows, .columns = columns, .channels = channels, .depth = depth, .taps = 9}, 0);
+            const StepWork work({1000, 1000, 1000, channels},
+                                {.rows = rows, .columns = columns, .channels = channels, .depth = depth, .taps = 9}, 0);
             const detail::Shares shares = detail::shares_of(kernel, work, detail::tile_of("avx512", 1 << 30));
             CHECK((shares.longest >= 1 && shares.longest <= 256));
           }

@@ -29,7 +29,8 @@ class PanelBlocks {
   PanelBlocks(std::int64_t panels, double panel_bytes, double block_bytes, std::int64_t granule) noexcept
       : panels_(panels), granule_(granule), granules_(granules_of(panels, granule)) {
     const double held = block_bytes / std::max(1.0, panel_bytes * static_cast<double>(granule));
-    const std::int64_t in_block = held >= static_cast<double>(granules_) ? granules_ : std::max<std::int64_t>(1, static_cast<std::int64_t>(held));
+    const std::int64_t in_block =
+        held >= static_cast<double>(granules_) ? granules_ : std::max<std::int64_t>(1, static_cast<std::int64_t>(held));
     count_ = ceil_div(granules_, in_block);
   }
 
@@ -98,8 +99,7 @@ inline SharedBy shared_by(KernelId kernel) noexcept {
   if (kernel == kConvWinograd || kernel == kConvWinogradBf16 || kernel == kConvWinogradF16 ||
       (kernel >= kConvWinogradEightBits && kernel <= kConvWinogradFourBitsHalfScales))
     return SharedBy::kSquares;
-  if (kernel == kConvDepthwise || (kernel >= kConvDepthwiseEightBits && kernel <= kConvDepthwiseFourBitsHalfScales))
-    return SharedBy::kRows;
+  if (kernel == kConvDepthwise || (kernel >= kConvDepthwiseEightBits && kernel <= kConvDepthwiseFourBitsHalfScales)) return SharedBy::kRows;
   return kernel == kSlice || kernel == kTranspose ? SharedBy::kCopies : SharedBy::kOther;
 }
 

@@ -214,8 +214,8 @@ inline Shares shares_of(KernelId kernel, const StepWork& work, TileExtent tile) 
 }
 
 /// Makes terms of all work those of several threads: each takes as long as the longest share of it does, in even ones. Threads that share
-/// pixels read all weights each, but Winograd's, whose work counts how often they are read; others find inputs where another thread
-/// has written them.
+/// pixels each read all weights, those from beyond their common caches once together (Winograd's work counts how often weights are read);
+/// others find inputs where another thread has written them.
 inline void share_terms(KernelId kernel, const StepWork& work, TileExtent tile, Terms& terms) noexcept {
   const SharedBy rule = shared_by(kernel);
   if (tile.threads == 1 || rule == SharedBy::kOther) return;
@@ -223,7 +223,7 @@ inline void share_terms(KernelId kernel, const StepWork& work, TileExtent tile, 
   const auto threads = static_cast<double>(tile.threads);
   const bool reads_all = shares.by_pixels && shares.shared && (rule == SharedBy::kPixelRuns || rule == SharedBy::kStrips);
   for (std::size_t i = 1; i < kTerms; ++i) {
-    const bool of_weights = i == 4 || i == 9 || i == 10 || i == 15;
+    const bool of_weights = i == 4 || i == 9;  // what comes from beyond the shared caches comes once
     terms[i] *= reads_all && of_weights ? threads : shares.longest;
   }
   if (rule == SharedBy::kRows || rule == SharedBy::kStrips) return;  // their inputs are copied, or windows that most others read, too
