@@ -22,7 +22,7 @@ bool counts_bytes(KernelId kernel, std::size_t term) noexcept {
   constexpr unsigned kAll = 1u << 2 | 1u << 3 | 1u << 9;
   constexpr unsigned kOthers = 1u << 4 | 1u << 13 | 1u << 14 | 1u << 16 | 1u << 17;
   constexpr unsigned kRecurrent = kAll | 1u << 4;
-  const unsigned beyond = 1u << (kTerms - 1);
+  const unsigned beyond = 1u << (kTerms - 1) | 1u << detail::kFromOthers;
   const unsigned counted = detail::is_recurrent(kernel) ? kRecurrent : detail::is_depthwise(kernel) ? kAll | beyond : kAll | kOthers | beyond;
   return (counted >> term & 1) != 0;
 }

@@ -211,7 +211,7 @@ std::vector<KernelSample> of_all_variants(const std::vector<KernelSample>& sampl
 }  // namespace
 
 void fit(DeviceProfile& profile) {
-  const detail::TileExtent tile = detail::tile_of(profile.isa);
+  const detail::TileExtent tile = detail::tile_of(profile);
   profile.kernels.clear();
   for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
     KernelRates rates;

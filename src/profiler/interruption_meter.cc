@@ -9,7 +9,6 @@
 namespace sluice::profiler {
 namespace {
 
-constexpr std::size_t kTurns = 1000;
 constexpr double kTurnSeconds = kLeastInterrupted;
 
 }  // namespace
@@ -37,22 +36,25 @@ void InterruptionMeter::turn() noexcept {
 }
 
 void InterruptionMeter::watch() {
-  std::vector<double> seconds;
-  seconds.reserve(kTurns);
+  std::array<double, InterruptedTurns::kWatched> seconds{};
   const double cpu_before = cpu_seconds();
-  for (Clock::time_point before = Clock::now(); seconds.size() < kTurns;) {
+  Clock::time_point before = Clock::now();
+  for (double& each : seconds) {
     turn();
     const Clock::time_point after = Clock::now();
-    seconds.push_back(std::chrono::duration<double>(after - before).count());
+    each = std::chrono::duration<double>(after - before).count();
     before = after;
   }
   // What other programs took is no part of samples, which are of the processor's time, and changes from one minute to the next.
   constexpr double kOwn = 0.97;
   const double wall = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  if (cpu_seconds() - cpu_before < kOwn * wall) return;
+  if (cpu_seconds() - cpu_before >= kOwn * wall) turns_.add(seconds);
+}
+
+void InterruptedTurns::add(std::span<const double, kWatched> seconds) {
   std::size_t in_a_row = 1;
   for (std::vector<double>& means : means_) {
-    for (std::size_t first = 0; first + in_a_row <= kTurns; first += in_a_row) {
+    for (std::size_t first = 0; first + in_a_row <= kWatched; first += in_a_row) {
       const auto begin = seconds.begin() + static_cast<std::ptrdiff_t>(first);
       means.push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(in_a_row), 0.0) / static_cast<double>(in_a_row));
     }
@@ -60,7 +62,7 @@ void InterruptionMeter::watch() {
   }
 }
 
-Interruptions InterruptionMeter::met(int threads) const {
+Interruptions InterruptedTurns::met(int threads) const {
   constexpr std::size_t kLeastTimes = 20;
   constexpr double kMost = 0.15;  // more is no usual state of a machine
   Interruptions made;

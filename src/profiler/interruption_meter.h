@@ -5,27 +5,40 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sluice/profiler/device_profile.h"
 
 namespace sluice::profiler {
 
+/// The times of turns, without a clock.
+class InterruptedTurns {
+ public:
+  static constexpr std::size_t kWatched = 1000;
+  /// The seconds of so many turns in a row.
+  void add(std::span<const double, kWatched> seconds);
+  /// What steps meet that so many threads share: whichever is interrupted, all wait for it. Nothing, where few were added.
+  Interruptions met(int threads) const;
+
+ private:
+  static constexpr std::size_t kLengths = 4;
+  std::array<std::vector<double>, kLengths> means_;  // of 1, 10, 100 and 1000 turns in a row
+};
+
 class InterruptionMeter {
  public:
   InterruptionMeter();
   /// Takes some 4 ms.
   void watch();
-  /// What steps meet that so many threads share: whichever is interrupted, all wait for it. Nothing, where it watched a few times only.
-  Interruptions met(int threads) const;
+  Interruptions met(int threads) const { return turns_.met(threads); }
 
  private:
-  static constexpr std::size_t kLengths = 4;
   void turn() noexcept;
 
   std::uint64_t steps_ = 64;  // of a turn
   volatile std::uint64_t sink_ = 1;
-  std::array<std::vector<double>, kLengths> means_;  // of 1, 10, 100 and 1000 turns in a row
+  InterruptedTurns turns_;
 };
 
 }  // namespace sluice::profiler

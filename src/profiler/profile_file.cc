@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 8;        // 8: direct convolutions by strips and tiles, channels across lines, runs beyond 64 MiB
+constexpr int kVersion = 9;        // 9: on several threads the longest share, what others have written, bringing threads together
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
@@ -154,7 +154,7 @@ void add_kernels(const Json& json, bool fitted, DeviceProfile& profile) {
   }
   sluice::sort(profile.kernels.begin(), profile.kernels.end(),
                [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
-  const detail::TileExtent tile = detail::tile_of(profile.isa);
+  const detail::TileExtent tile = detail::tile_of(profile);
   for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
     const auto rates = detail::of_kernel(profile.kernels, samples.front().kernel);
     if (rates.size() != 1) throw Mistake{"is no device profile: a kernel is there twice"};

@@ -256,7 +256,7 @@ std::vector<const Candidate*> Sampler::farthest(Kind& kind, std::size_t count) {
 }
 
 std::vector<const Candidate*> Sampler::least_known(const UsedKernel& kernel, Kind& kind, std::size_t count) {
-  const detail::TileExtent tile = detail::tile_of(profile_.isa);
+  const detail::TileExtent tile = detail::tile_of(profile_);
   const KernelRates* const rates = detail::rates_of(profile_, kernel, kernel.variant);
   std::vector<const Candidate*> chosen;
   while (chosen.size() < count && !kind.candidates.empty()) {

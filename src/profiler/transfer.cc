@@ -102,7 +102,7 @@ class Transfer {
   /// Of a step that takes `there` seconds in all, by the other's measurements.
   StepParts parts_there(UsedKernel kernel, const StepWork& work, double there, detail::TileExtent tile) const {
     const KernelRates& rates = *rates_there(kernel);
-    const double fitted = std::max(detail::fitted_seconds(rates, work, detail::tile_of(profile_.isa)), detail::kLeastSeconds);
+    const double fitted = std::max(detail::fitted_seconds(rates, work, detail::tile_of(profile_)), detail::kLeastSeconds);
     StepParts parts = parts_of(rates, work, tile);
     parts.arithmetic *= there / fitted;
     parts.bytes *= there / fitted;
@@ -115,7 +115,7 @@ class Transfer {
     const auto share = [&](const Candidate* candidate) {
       StepWork work = candidate->work;
       work.run_bytes = run_bytes;
-      return parts_there(candidate->kernel, work, 1, detail::tile_of(profile_.isa)).far_bytes;
+      return parts_there(candidate->kernel, work, 1, detail::tile_of(profile_)).far_bytes;
     };
     return *std::max_element(chosen_.begin(), chosen_.end(), [&](const Candidate* a, const Candidate* b) { return share(a) < share(b); });
   }
@@ -160,7 +160,7 @@ class Transfer {
   DeviceProfile profile_;
   const TransferOptions& options_;
   model::Graph built_in_;
-  const detail::TileExtent tile_ = detail::tile_of(name_of(active_isa()));
+  const detail::TileExtent tile_ = detail::tile_of(name_of(active_isa()), options_.threads);
   std::map<UsedKernel, Kind> kinds_;
   std::vector<const Candidate*> chosen_;
   std::vector<TimedThere> timed_;

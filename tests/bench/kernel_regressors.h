@@ -157,7 +157,7 @@ inline std::vector<double> by_rates_of_profile(const DeviceProfile& profile, con
   std::vector<double> seconds;
   for (const KernelSample& step : steps)
     seconds.push_back(
-        detail::fitted_seconds(*detail::rates_of(profile, step.kernel, step.kernel.variant), step.work, detail::tile_of(profile.isa)));
+        detail::fitted_seconds(*detail::rates_of(profile, step.kernel, step.kernel.variant), step.work, detail::tile_of(profile)));
   return seconds;
 }
 

@@ -19,7 +19,7 @@ void add(const model::Node& node, const UsedWork& used, const profiler::DevicePr
     return;
   }
   const auto samples = profiler::detail::of_kernel(profile.samples, rates->kernel);
-  const double seconds = profiler::detail::measured_seconds(*rates, samples, used.work, profiler::detail::tile_of(profile.isa));
+  const double seconds = profiler::detail::measured_seconds(*rates, samples, used.work, profiler::detail::tile_of(profile));
   to.parts.push_back({rates->kernel, used.work, seconds});
 }
 

@@ -270,7 +270,7 @@ TEST_CASE("no rate could be changed for a better fit") {
     }
     fit(profile);
     const KernelRates& rates = profile.kernels.front();
-    const detail::TileExtent tile = detail::tile_of(profile.isa);
+    const detail::TileExtent tile = detail::tile_of(profile);
     for (std::size_t term = 0; term < kTerms; ++term) {
       // How fast the squared errors fall with this rate, in units of the lengths of term and errors.
       double slope = 0, length = 0, errors = 0;

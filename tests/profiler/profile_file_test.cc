@@ -67,7 +67,7 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
   const DeviceProfile profile = sample_profile();
   const std::string fewer = std::regex_replace(text_of(profile), std::regex("\"seconds_per\":\\[[^\\]]*\\]"), "\"seconds_per\":[1.0,2.0]");
   CHECK_FALSE(parse_profiles(fewer));
-  const auto parsed = parse_profiles(replaced(fewer, "\"version\":8", "\"version\":7"));
+  const auto parsed = parse_profiles(replaced(fewer, "\"version\":9", "\"version\":7"));
   REQUIRE(parsed);
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(parsed->front(), s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
@@ -76,7 +76,7 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":8", "\"version\":5"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":9", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

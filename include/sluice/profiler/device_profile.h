@@ -21,9 +21,10 @@ namespace sluice::profiler {
 /// it; tiles; rows; the weight bytes (of a step without weights, input and output) that a core's own cache has lost since the last run, and
 /// those that no cache has; outputs with an activation of a few products, and with one that needs an exponential; the bytes of output, and of
 /// input, that such a cache does not hold beside all else; those that not even large caches have; of direct convolutions the weights that
-/// further tiles read again from beyond that cache, and the bytes of input that are copied; and the bytes of input and output that are more
-/// than it holds. Depthwise and recurrent layers have terms of their own (terms.h).
-inline constexpr std::size_t kTerms = 19;
+/// further tiles read again from beyond that cache, and the bytes of input that are copied; on several threads what reading costs that others
+/// have written, and bringing them together; and the bytes of input and output that are more than it holds. Depthwise and recurrent layers
+/// have terms of their own, and all but the first are those of the thread that has most to do (terms.h).
+inline constexpr std::size_t kTerms = 21;
 using Terms = std::array<double, kTerms>;
 
 /// The features of the correction of a step's time: logarithms of its work and shape, how full its tiles and panels are, and the logarithm

@@ -144,7 +144,7 @@ inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel
   if (rates != nullptr) {
     const std::span<const KernelSample> samples = of_kernel(profile.samples, rates->kernel);
     double seconds = profile.copies_views ? emitted_seconds(samples, work) : 0;
-    if (seconds <= 0) seconds = measured_seconds(*rates, samples, work, tile_of(profile.isa));
+    if (seconds <= 0) seconds = measured_seconds(*rates, samples, work, tile_of(profile));
     return std::max(seconds, kLeastSeconds) * (1 + profile.interruptions.share) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);

@@ -11,6 +11,7 @@
 #include "sluice/kernels/kernel_ids.h"
 #include "sluice/model/graph.h"
 #include "sluice/profiler/device_profile.h"
+#include "sluice/profiler/shares.h"
 
 namespace sluice::profiler {
 
@@ -19,15 +20,19 @@ inline constexpr std::uint64_t kSharedCachesKeep = 12 << 20;
 
 namespace detail {
 
-/// Rows x panels of 16 channels that an inner loop of this instruction set computes at once.
+/// Rows x panels of 16 channels that an inner loop of this instruction set computes at once, and the threads that share a step's tiles.
 struct TileExtent {
   double rows = 6, panels = 1;
+  std::int64_t threads = 1;
 };
-inline TileExtent tile_of(std::string_view isa) noexcept {
-  if (isa == "avx512") return {14, 2};
-  if (isa == "neon") return {5, 1};
-  return isa == "scalar" ? TileExtent{2, 1} : TileExtent{6, 1};
+inline TileExtent tile_of(std::string_view isa, int threads = 1) noexcept {
+  constexpr int kMostThreads = 256;  // keeps hostile profiles from taking long
+  const std::int64_t sharing = std::clamp(threads, 1, kMostThreads);
+  if (isa == "avx512") return {14, 2, sharing};
+  if (isa == "neon") return {5, 1, sharing};
+  return isa == "scalar" ? TileExtent{2, 1, sharing} : TileExtent{6, 1, sharing};
 }
+inline TileExtent tile_of(const DeviceProfile& profile) noexcept { return tile_of(profile.isa, profile.threads); }
 
 /// A share of what a whole number of parts would hold.
 inline double fullness(double extent, double part) noexcept { return extent / (std::ceil(extent / part) * part); }
@@ -128,46 +133,24 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
 }
 
 /// What a direct convolution does that its shape alone does not say: all its tiles, the last one of each strip of outputs half filled (strips
-/// nearly as src/kernels/weighted/strip.h cuts them); the bytes of input that strips copy; and the weights that come from beyond a core's own cache
+/// as one thread cuts them); the bytes of input that strips copy; and the weights that come from beyond a core's own cache
 /// again for each further tile, where two panels are a large part of it.
 struct DirectWork {
   double tiles = 0, copied = 0, read_again = 0;
 };
 inline DirectWork direct_work(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
-  constexpr std::uint32_t kMostTapsInPlace = 64;  // f32 alone is read in place
-  constexpr double kStrip = 192 << 10, kWholeStrip = 512 << 10, kInPlace = 1 << 20, kWholeWindows = 64;
-  constexpr double kFewPixels = 48, kPairFits = 512 << 10, kPairIsLost = 2 << 20;
+  constexpr double kPairFits = 512 << 10, kPairIsLost = 2 << 20;
   const StepShape& shape = work.shape;
-  const double rows = shape.rows, columns = shape.columns, stride = shape.stride;
-  const double side = std::sqrt(static_cast<double>(shape.taps));
-  const bool flat = side != std::floor(side) || (rows == 1 && columns > 2 * side);
-  const double high = flat ? 1 : side, wide = flat ? shape.taps : side;
-  const auto input = [&](double out_rows, double out_columns) {
-    return ((out_rows - 1) * stride + high) * ((out_columns - 1) * stride + wide) * shape.depth * sizeof(float);
-  };
-  const auto whole_windows = [&](double outputs, double window) {
-    return std::max(0.0, outputs - 2 * std::floor((std::floor((window - 1) / 2) + stride - 1) / stride));
-  };
-  const double whole = whole_windows(rows, high) * whole_windows(columns, wide);
+  const DirectCut cut = direct_cut(kernel == kernels::kernel_id::kConvDirect, work);  // f32 alone is read in place
+  const double rows = shape.rows, columns = shape.columns;
   DirectWork made;
-  const bool may_stay = kernel == kernels::kernel_id::kConvDirect && shape.taps <= kMostTapsInPlace;
-  if (may_stay && whole >= kWholeWindows && 2 * whole >= rows * columns && static_cast<double>(work.cost.input_bytes) <= kInPlace) {
+  if (cut.in_place) {
     made.tiles = std::ceil(rows * columns / tile.rows);
   } else {
-    double strip_rows = rows, strip_columns = columns;
-    if (input(rows, columns) > kStrip) {
-      const double row_bytes = input(1, columns) / high;  // of one row of input
-      strip_rows = std::clamp(std::floor((kStrip / row_bytes - high) / stride) + 1, 1.0, rows);
-      if (input(1, columns) > kStrip) {
-        const double most = std::max(14.0, (kStrip / (input(1, 1) / wide) - wide) / stride + 1);
-        strip_columns = std::ceil(columns / std::ceil(columns / std::min(columns, most)));
-      }
-      if (strip_rows * strip_columns <= kFewPixels && input(rows, columns) <= kWholeStrip) strip_rows = rows, strip_columns = columns;
-    }
-    const double strips = std::ceil(rows / strip_rows) * std::ceil(columns / strip_columns);
-    strip_rows = std::ceil(rows / std::ceil(rows / strip_rows));
-    made.tiles = strips * std::ceil(strip_rows * strip_columns / tile.rows);
-    made.copied = strips * input(strip_rows, strip_columns);
+    const double strips = std::ceil(rows / cut.strip_rows) * std::ceil(columns / cut.strip_columns);
+    const double strip_rows = std::ceil(rows / std::ceil(rows / cut.strip_rows));
+    made.tiles = strips * std::ceil(strip_rows * cut.strip_columns / tile.rows);
+    made.copied = strips * DirectCut::bytes_of(shape, cut.high, cut.wide, strip_rows, cut.strip_columns);
   }
   const double pair = 2.0 * shape.depth * shape.taps * model::kPanelLanes * sizeof(float);
   const double lost_of_pair = std::clamp((pair - kPairFits) / (kPairIsLost - kPairFits), 0.0, 1.0);
@@ -201,8 +184,55 @@ constexpr bool by_value(KernelId kernel) noexcept {
 }
 
 inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
+inline constexpr std::size_t kFromOthers = kTerms - 3, kTogether = kTerms - 2;
 
-inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+/// How a kernel's threads share a step. Kernels that work value by value are not asked: what they take follows what other threads have
+/// written, not shares.
+inline Shares shares_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  if (tile.threads == 1) return {};
+  const SharedWork shared(work);
+  const auto checked = [&](Shares shares) {
+    shares.longest = std::clamp(shares.longest, 1.0, static_cast<double>(tile.threads));
+    shares.shared = shares.longest < static_cast<double>(tile.threads);
+    return shares;
+  };
+  switch (shared_by(kernel)) {
+    case SharedBy::kPixelRuns:
+      return checked(shares_of_pixel_runs(shared, static_cast<std::int64_t>(tile.rows), tile.threads));
+    case SharedBy::kStrips:
+      return checked(shares_of_strips(direct_cut(kernel == kernels::kernel_id::kConvDirect, work), shared, tile.threads));
+    case SharedBy::kSquares:
+      return checked(shares_of_squares(shared, tile.threads));
+    case SharedBy::kRows:
+      return checked(shares_of_rows(shared, tile.threads));
+    case SharedBy::kCopies:
+      return checked(shares_of_copies(work.cost.output_bytes, tile.threads));
+    case SharedBy::kOther:
+      break;
+  }
+  return {1, true, false};
+}
+
+/// Makes terms of all work those of several threads: each takes as long as the longest share of it does, in even ones. Threads that share
+/// pixels each read all weights, those from beyond their common caches once together (Winograd's work counts how often weights are read);
+/// others find inputs where another thread has written them.
+inline void share_terms(KernelId kernel, const StepWork& work, TileExtent tile, Terms& terms) noexcept {
+  const SharedBy rule = shared_by(kernel);
+  if (tile.threads == 1 || rule == SharedBy::kOther) return;
+  const Shares shares = shares_of(kernel, work, tile);
+  const auto threads = static_cast<double>(tile.threads);
+  const bool reads_all = shares.by_pixels && shares.shared && (rule == SharedBy::kPixelRuns || rule == SharedBy::kStrips);
+  for (std::size_t i = 1; i < kTerms; ++i) {
+    const bool of_weights = i == 4 || i == 9;  // what comes from beyond the shared caches comes once
+    terms[i] *= reads_all && of_weights ? threads : shares.longest;
+  }
+  if (rule == SharedBy::kRows || rule == SharedBy::kStrips) return;  // their inputs are copied, or windows that most others read, too
+  terms[kFromOthers] = shares.by_pixels && shares.shared ? 0 : static_cast<double>(work.cost.input_bytes);
+  if (rule == SharedBy::kPixelRuns) terms[kTogether] = shares.shared ? 1 : 0;
+}
+
+/// On one thread.
+inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (is_depthwise(kernel)) return depthwise_terms(work);
   if (is_recurrent(kernel)) return recurrent_terms(work);
   const auto input = static_cast<double>(work.cost.input_bytes);
@@ -236,7 +266,15 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
           may_be_lost * lost(work.run_bytes, kFarLost, kFarthestLost),
           direct.read_again,
           direct.copied,
+          0,
+          0,
           bytes_beyond(work)};
+}
+
+inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  Terms terms = terms_alone(kernel, work, tile);
+  share_terms(kernel, work, tile, terms);
+  return terms;
 }
 
 inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
