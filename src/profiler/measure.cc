@@ -91,6 +91,7 @@ class Measurement {
     for (const model::Graph* graph : options_.graphs)
       if (measured_with(options_.types, *graph) == of.type)
         for (const Candidate& candidate : candidates_of(*graph, timer)) required.push_back(candidate);
+    timer.fill_weights(of.type);
     return Sampler(options_, of, timer, std::move(required), candidates_of(built_in, timer), measured).run();
   }
 

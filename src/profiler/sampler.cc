@@ -61,17 +61,20 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
   const model::Node& node = candidate.request.node;
   if (candidate.kernel.use == KernelUse::kPrepare) return 0.02;
   using model::OpKind;
-  if (const NetType type = type_of(candidate.request.graph, node); !may_have(nets, type)) {
+  const NetType type = type_of(candidate.request.graph, node);
+  if (!may_have(nets, type)) {
     const bool layer = node.op == OpKind::kConv || node.op == OpKind::kDense;
     return type != NetType::kIntegers ? 0.03 : layer ? 1 : 0.2;
   }
   if (node.op == OpKind::kMatMul) return 0.006;
   if (node.op == OpKind::kConvTranspose) return 0.7;
   if (node.op == OpKind::kResize) return 0.1;
-  if (node.op == OpKind::kRecurrent) return 1;
+  if (node.op == OpKind::kRecurrent) return type == NetType::kF32 ? 1 : 4;
   if (node.op == OpKind::kUnary) return 0.2;
   if (node.op == OpKind::kPool) return 20;
-  if (node.op == OpKind::kDense) return candidate.kernel.variant == 2 ? 150 : 10;  // of few rows there are few
+  // Of few rows there are few; one row of narrow weights takes a quarter of its time with f32, and fewer than 17 samples are no fit of their own.
+  if (node.op == OpKind::kDense)
+    return candidate.kernel.variant == 2 ? 150 : type != NetType::kF32 && candidate.kernel.variant == 1 ? 40 : 10;
   if (node.op == OpKind::kAttention) return 12;
   if (node.op == OpKind::kBinary) return 2;
   if (node.op == OpKind::kTranspose) return 8;
@@ -80,6 +83,8 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
   const bool pointwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().window.taps() == 1;
   if (pointwise && candidate.kernel.variant == 1) return 64;
   if (node.numeric == model::NumericClass::kWinograd4 && candidate.kernel.use == KernelUse::kRun) return 8;
+  const bool first = node.op == OpKind::kConv && type == NetType::kF32 && nets != NetType::kF32;
+  if (first && !depthwise && !pointwise && candidate.kernel.use == KernelUse::kRun) return 16;  // only a net's first layer stays f32
   return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : 2;
 }
 
@@ -158,19 +163,6 @@ Sampler::Sampler(const MeasureOptions& options, const MeasuredType& of, StepTime
   set_quotas();
 }
 
-/// Kernels of nets of other types have a few samples for all their variants.
-UsedKernel Sampler::kind_of(const Candidate& candidate) const noexcept {
-  UsedKernel kernel = candidate.kernel;
-  if (!may_have(of_.type, type_of(candidate.request.graph, candidate.request.node))) kernel.variant = 0;
-  return kernel;
-}
-
-std::map<UsedKernel, std::size_t> Sampler::quotas() const {
-  std::map<UsedKernel, std::size_t> quotas;
-  for (const auto& [kernel, kind] : kinds_) quotas[kernel] = kind.quota;
-  return quotas;
-}
-
 /// Equal steps are one candidate. A kernel's share of time is what the assumed rates give it over the corpus.
 void Sampler::group_corpus() {
   double all = 0;
@@ -224,6 +216,19 @@ void Sampler::take_known() {
     times_.push_back({profile_.samples.back().seconds});
     measured_.anchor_seconds.push_back(anchor);
   }
+}
+
+/// Kernels of nets of other types have a few samples for all their variants.
+UsedKernel Sampler::kind_of(const Candidate& candidate) const noexcept {
+  UsedKernel kernel = candidate.kernel;
+  if (!may_have(of_.type, type_of(candidate.request.graph, candidate.request.node))) kernel.variant = 0;
+  return kernel;
+}
+
+std::map<UsedKernel, std::size_t> Sampler::quotas() const {
+  std::map<UsedKernel, std::size_t> quotas;
+  for (const auto& [kernel, kind] : kinds_) quotas[kernel] = kind.quota;
+  return quotas;
 }
 
 /// One after another goes to the kernel that has least for its share. First each kernel gets a few.

@@ -90,18 +90,55 @@ void store_integers(model::Node& node, model::Graph& graph) {
   node.weights = {weight, add_plain(lanes, DType::kI32, graph), add_plain(lanes, DType::kF32, graph)};
 }
 
-/// The same node over bytes.
-model::Node over_integers(model::Node node, model::Graph& graph) {
+/// The same node with bytes of activations.
+model::Node over_bytes(model::Node node, model::Graph& graph) {
   node.name += ":u8";
-  node.numeric = model::NumericClass::kInt8;
   for (TensorId& input : node.inputs) input = add_bytes(Shape(graph.tensor(input).shape), graph);
   node.outputs[0] = add_bytes(Shape(graph.tensor(node.outputs[0]).shape), graph);
+  return node;
+}
+
+/// The same node in integers. Behind a layer's sums they have a range at most: other functions are tables.
+model::Node over_integers(const model::Node& real, model::Graph& graph) {
+  model::Node node = over_bytes(real, graph);
+  node.numeric = model::NumericClass::kInt8;
   if (node.op == OpKind::kUnary) {
     node.epilogue = {};
     node.weights = {add_plain(256, DType::kU8, graph)};
   }
-  if (is_layer(node)) store_integers(node, graph);
+  if (!is_layer(node)) return node;
+  store_integers(node, graph);
+  Function& function = node.epilogue.activation.function;
+  if (function != Function::kNone) function = Function::kRelu;
   return node;
+}
+
+bool moves_values(const model::Node& node) noexcept {
+  return node.op == OpKind::kConcat || node.op == OpKind::kSlice || node.op == OpKind::kPad || node.op == OpKind::kTranspose;
+}
+
+/// Makes the first `count` nodes those of a quantised net. Layers over rows, as transformers have them, give floats in turn with bytes, and
+/// what stands between those, over no map, stays.
+void make_integers(std::size_t count, model::Graph& graph) {
+  constexpr std::size_t kEachBorder = 8;
+  std::size_t layers = 0;
+  for (std::size_t n = 0; n < count; ++n) {
+    const model::Node real = graph.nodes[n];
+    const Shape in = graph.tensor(real.inputs[0]).shape, out = graph.tensor(real.outputs[0]).shape;
+    if (is_layer(real) && becomes_integers(graph, real)) {
+      graph.nodes[n] = over_integers(real, graph);
+      const bool gives_floats = real.op == OpKind::kDense && (out[0] == 1 || layers % 2 == 0);
+      if (gives_floats) graph.nodes[n].outputs[0] = add_tensor(out, graph);
+      if (layers++ % kEachBorder == 0) add_borders_of_integers(in, graph);
+    } else if (becomes_integers(graph, real) && out.rank() == 4) {
+      graph.nodes[n] = over_integers(real, graph);
+    } else if (moves_values(real)) {
+      graph.nodes[n] = over_bytes(real, graph);
+    }
+  }
+  const auto first = graph.nodes.begin(), last = first + static_cast<std::ptrdiff_t>(count);
+  const auto kept = std::remove_if(first, last, [](const model::Node& node) { return node.numeric == model::NumericClass::kWinograd4; });
+  graph.nodes.erase(kept, last);
 }
 
 void one_quantisation(model::Graph& graph) { graph.quantisations = {{-1, {0.02f}, {128}, {}, {}}}; }
@@ -143,13 +180,12 @@ bool may_have(NetType nets, NetType node) noexcept {
 }
 
 void make_of(NetType type, std::size_t count, model::Graph& graph) {
-  if (type == NetType::kIntegers) one_quantisation(graph);
-  for (std::size_t n = 0; n < count; ++n) {
-    if (const auto storage = storage_of(type))
-      store_as_converted(*storage, graph.nodes[n], graph);
-    else if (becomes_integers(graph, graph.nodes[n]))
-      graph.nodes[n] = over_integers(model::Node(graph.nodes[n]), graph);
+  if (const auto storage = storage_of(type)) {
+    for (std::size_t n = 0; n < count; ++n) store_as_converted(*storage, graph.nodes[n], graph);
+    return;
   }
+  one_quantisation(graph);
+  make_integers(count, graph);
 }
 
 void add_stored(std::span<const PanelStorage> storages, model::Graph& graph) {
