@@ -67,14 +67,18 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
     return type != NetType::kIntegers ? 0.03 : layer ? 1 : 0.2;
   }
   if (node.op == OpKind::kMatMul) return 0.006;
-  if (node.op == OpKind::kConvTranspose) return 0.7;
+  if (node.op == OpKind::kConvTranspose) return nets == NetType::kIntegers ? 0.1 : 0.7;
   if (node.op == OpKind::kResize) return 0.1;
-  if (node.op == OpKind::kRecurrent) return type == NetType::kF32 ? 1 : 4;
-  if (node.op == OpKind::kUnary) return 0.2;
-  if (node.op == OpKind::kPool) return 20;
-  // Of few rows there are few; one row of narrow weights takes a quarter of its time with f32, and fewer than 17 samples are no fit of their own.
-  if (node.op == OpKind::kDense)
-    return candidate.kernel.variant == 2 ? 150 : type != NetType::kF32 && candidate.kernel.variant == 1 ? 40 : 10;
+  if (node.op == OpKind::kRecurrent) return nets == NetType::kF32 || nets == NetType::kIntegers ? 1 : 4;
+  if (node.op == OpKind::kUnary) return type == NetType::kIntegers ? 4 : 0.2;  // tables
+  if (node.op == OpKind::kPool) return type == NetType::kIntegers ? 60 : 20;
+  if (node.op == OpKind::kQuantize) return 8;
+  if (node.op == OpKind::kDense) {
+    if (candidate.kernel.variant == 2) return 150;  // of few rows there are few
+    // One row of narrow weights takes a quarter of its time with f32, and fewer than 17 samples are no fit of their own.
+    const bool narrow = type != NetType::kF32 && type != NetType::kIntegers;
+    return narrow && candidate.kernel.variant == 1 ? 40 : 10;
+  }
   if (node.op == OpKind::kAttention) return 12;
   if (node.op == OpKind::kBinary) return 2;
   if (node.op == OpKind::kTranspose) return 8;

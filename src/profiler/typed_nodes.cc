@@ -98,7 +98,7 @@ model::Node over_bytes(model::Node node, model::Graph& graph) {
   return node;
 }
 
-/// The same node in integers. Behind a layer's sums they have a range at most: other functions are tables.
+/// The same node in integers. Bytes have a range at most behind a layer's sums: other functions are tables.
 model::Node over_integers(const model::Node& real, model::Graph& graph) {
   model::Node node = over_bytes(real, graph);
   node.numeric = model::NumericClass::kInt8;
@@ -117,7 +117,7 @@ bool moves_values(const model::Node& node) noexcept {
   return node.op == OpKind::kConcat || node.op == OpKind::kSlice || node.op == OpKind::kPad || node.op == OpKind::kTranspose;
 }
 
-/// Makes the first `count` nodes those of a quantised net. Layers over rows, as transformers have them, give floats in turn with bytes, and
+/// Makes the first `count` nodes those of a quantised net. Layers over rows, as transformers have them, mostly give floats, and
 /// what stands between those, over no map, stays.
 void make_integers(std::size_t count, model::Graph& graph) {
   constexpr std::size_t kEachBorder = 8;
@@ -127,9 +127,12 @@ void make_integers(std::size_t count, model::Graph& graph) {
     const Shape in = graph.tensor(real.inputs[0]).shape, out = graph.tensor(real.outputs[0]).shape;
     if (is_layer(real) && becomes_integers(graph, real)) {
       graph.nodes[n] = over_integers(real, graph);
-      const bool gives_floats = real.op == OpKind::kDense && (out[0] == 1 || layers % 2 == 0);
-      if (gives_floats) graph.nodes[n].outputs[0] = add_tensor(out, graph);
-      if (layers++ % kEachBorder == 0) add_borders_of_integers(in, graph);
+      if (real.op == OpKind::kDense && (out[0] == 1 || layers % 3 != 0)) {
+        graph.nodes[n].outputs[0] = add_tensor(out, graph);
+        graph.nodes[n].epilogue.activation = real.epilogue.activation;
+      }
+      const bool image = in.rank() == 4 && in[3] <= 4;
+      if (layers++ % kEachBorder == 0 || image) add_borders_of_integers(in, graph);
     } else if (becomes_integers(graph, real) && out.rank() == 4) {
       graph.nodes[n] = over_integers(real, graph);
     } else if (moves_values(real)) {

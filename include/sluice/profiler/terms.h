@@ -200,6 +200,13 @@ constexpr bool by_value(KernelId kernel) noexcept {
   return kernel == kAffine || kernel == kLayerNorm || kernel == kIntegerTable || kernel == kIntegerSoftmax;
 }
 
+/// Vectors of outputs of a window of bytes: what each takes does not fall with the channels in it.
+inline double vectors_of_window(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  if (kernel != kernels::kernel_id::kIntegerPool) return 0;
+  const double lanes = tile.panels * 2 * static_cast<double>(model::kPanelLanes);  // twice the sums of a tile's row
+  return static_cast<double>(work.shape.rows) * work.shape.columns * std::ceil(work.shape.channels / lanes);
+}
+
 inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
 
 inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
@@ -225,7 +232,7 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
           weights,
           tiled ? flops * (1 / full - 1) : 0,
           tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
-          tiled ? tiles : 0,
+          tiled ? tiles : vectors_of_window(kernel, work, tile),
           static_cast<double>(work.shape.rows),
           may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
           may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
