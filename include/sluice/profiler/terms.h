@@ -200,6 +200,13 @@ constexpr bool by_value(KernelId kernel) noexcept {
   return kernel == kAffine || kernel == kLayerNorm || kernel == kIntegerTable || kernel == kIntegerSoftmax;
 }
 
+/// Rows, where each begins and ends: not of bytes that pass one by one, whose rows are as long as a net's maps or hold one pixel.
+inline double rows_of(KernelId kernel, const StepWork& work) noexcept {
+  using namespace kernels::kernel_id;
+  const bool passes = kernel == kIntegerTable || kernel == kIntegerQuantize || kernel == kIntegerDequantize;
+  return passes ? 0 : static_cast<double>(work.shape.rows);
+}
+
 /// Vectors of outputs of a window of bytes: what each takes does not fall with the channels in it.
 inline double vectors_of_window(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (kernel != kernels::kernel_id::kIntegerPool) return 0;
@@ -233,7 +240,7 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
           tiled ? flops * (1 / full - 1) : 0,
           tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
           tiled ? tiles : vectors_of_window(kernel, work, tile),
-          static_cast<double>(work.shape.rows),
+          rows_of(kernel, work),
           may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
           may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
