@@ -42,9 +42,10 @@ void trim(const TrimOptions& options);
 
 struct ProfileOptions {
   std::vector<int> threads = {1};
-  std::string output;               // empty: where plan and run look
-  std::string file;                 // empty: a temporary one beside the output
-  std::vector<std::string> models;  // whose own layers are measured too
+  std::vector<std::string> types = {"f32"};  // of nets (profiler/net_type.h)
+  std::string output;                        // empty: where plan and run look
+  std::string file;                          // empty: a temporary one beside the output
+  std::vector<std::string> models;           // whose own layers are measured too
   std::string key;
   std::string io_limit;
   std::string transfer;  // a profile of another device; empty: all is measured

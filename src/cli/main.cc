@@ -11,6 +11,7 @@
 
 #include "sluice/core/cpu.h"
 #include "sluice/executor/executor.h"
+#include "sluice/profiler/net_type.h"
 #include "src/cli/bench/bench.h"
 #include "src/cli/commands.h"
 #include "src/cli/failure.h"
@@ -147,6 +148,13 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
   command->add_option("--threads", line.profile.threads, "a list of thread counts, each measured: 1,2")
       ->delimiter(',')
       ->capture_default_str();
+  command
+      ->add_option(
+          "--types", line.profile.types,
+          "a list of types of nets, each measured by itself: f32; weights of bf16, f16, int8 or int4 (convert --weights); integers")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::IsMember(std::vector<std::string>(profiler::kNetTypeNames.begin(), profiler::kNetTypeNames.end())));
   command->add_option("-o,--output", line.profile.output, "write here (default: where plan and run look)");
   command->add_option("--file", line.profile.file,
                       "measure reading of this file, of 64 MiB or more (default: the largest model given, or one made for the purpose)");
@@ -155,10 +163,10 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
   add_key(command, line.profile.key);
   command->add_option("--transfer", line.profile.transfer,
                       "make a profile of this device out of that file of another one, by ten measurements");
-  command->add_option("--most", line.profile.most, "measurements of steps at most")
+  command->add_option("--most", line.profile.most, "measurements of steps at most, for each type")
       ->capture_default_str()
       ->check(CLI::Range(1, kMostMeasurements));
-  command->add_option("--seconds", line.profile.seconds, "how long steps may be measured")
+  command->add_option("--seconds", line.profile.seconds, "how long steps of a type may be measured")
       ->capture_default_str()
       ->check(CLI::Range(0, kMostSeconds));
   command->add_option("--io-limit", line.profile.io_limit, "write no rate of reading above this, e.g. 300MB/s");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "sluice/core/cpu.h"
 #include "sluice/core/file.h"
@@ -77,7 +78,9 @@ std::string file_to_read(const std::vector<std::shared_ptr<const Model>>& models
 /// The samples of an interrupted measurement, in a file beside the profile; removed when the profile is written.
 class Partial {
  public:
-  Partial(const std::string& path, int threads) : path_(fmt::format("{}.{}t.partial", path, threads)) {
+  Partial(const std::string& path, int threads, profiler::NetType type)
+      : path_(type == profiler::NetType::kF32 ? fmt::format("{}.{}t.partial", path, threads)
+                                              : fmt::format("{}.{}t.{}.partial", path, threads, profiler::name_of(type))) {
     if (!fs::exists(path_)) return;
     try {
       DeviceProfile left = profiler::profile_for_threads(unwrap(profiler::load_profiles(path_)), threads);
@@ -110,7 +113,7 @@ class Partial {
 /// What the measurement tells while it goes on.
 struct Told {
   Progress progress;
-  Partial partial;
+  std::map<profiler::NetType, Partial> partials;
   int threads;
 };
 
@@ -126,19 +129,24 @@ DeviceProfile measure(const ProfileOptions& options, int threads, const std::str
   measured.file = options.file.empty() ? file_to_read(models) : options.file;
   std::optional<ScratchFile> scratch;
   if (measured.file.empty()) measured.file = scratch.emplace(fs::absolute(path).parent_path()).path();
-  Told told{{fmt::format("profile, {} thread{}", threads, threads == 1 ? "" : "s"), 0}, {path, threads}, threads};
-  measured.known = &told.partial.known();
+  Told told{{fmt::format("profile, {} thread{}", threads, threads == 1 ? "" : "s"), 0}, {}, threads};
+  measured.types.clear();
+  for (const std::string& name : options.types) {
+    const profiler::NetType type = profiler::net_type_of(name).value_or(profiler::NetType::kF32);  // main.cc knows these names
+    const auto [partial, first] = told.partials.try_emplace(type, path, threads, type);
+    if (first) measured.types.push_back({type, &partial->second.known()});
+  }
   measured.progress = [](void* context, std::size_t done, std::size_t all) {
     static_cast<Told*>(context)->progress.update(done, [&] { return fmt::format("measurement {} of {} at most", done + 1, all); });
   };
-  measured.keep = [](void* context, const std::vector<profiler::KernelSample>& samples) {
+  measured.keep = [](void* context, profiler::NetType type, const std::vector<profiler::KernelSample>& samples) {
     const Told& to_keep = *static_cast<Told*>(context);
-    to_keep.partial.keep(samples, to_keep.threads);
+    to_keep.partials.at(type).keep(samples, to_keep.threads);
   };
   measured.progress_context = &told;
   DeviceProfile profile = unwrap(profiler::measure_device(measured));
   profile.decoded_per_second = executor::coding::measure_decode_rate();
-  told.partial.done();
+  for (const auto& [type, partial] : told.partials) partial.done();
   return profile;
 }
 

@@ -339,7 +339,7 @@ class Emitter {
     if (const auto named = storage_.by_name.find(node.panels->name); named != storage_.by_name.end()) return named->second;
     if (!storage_.all && source.scale.empty() && source.dtype == DType::kF16) return PanelStorage::kF16;
     if (!storage_.all) return source.scale.empty() && source.dtype == DType::kBF16 ? PanelStorage::kBf16 : PanelStorage::kF32;
-    return can_hold(*storage_.all, source) ? smallest_from(*storage_.all, source) : PanelStorage::kF32;
+    return can_hold(*storage_.all, source) ? kernels::smallest_from(*storage_.all, source.taps * source.depth) : PanelStorage::kF32;
   }
 
   WeightId add_integers(const DraftNode& node, model::Weight weight, Recipe recipe) {

@@ -46,8 +46,6 @@ kernels::PackSource pack_source_of(const DraftNode& node);
 
 /// Can panels of this storage hold the values? Infinite ones they cannot, and those with f16 none that becomes infinite.
 bool can_hold(kernels::PanelStorage storage, const kernels::PackSource& source) noexcept;
-/// `storage`, or one of more bits that takes no more bytes: scales and half-filled blocks of few values do not pay.
-kernels::PanelStorage smallest_from(kernels::PanelStorage storage, const kernels::PackSource& source) noexcept;
 
 /// What panels of floats hold.
 struct Storage {

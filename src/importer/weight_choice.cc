@@ -295,18 +295,6 @@ bool can_hold(kernels::PanelStorage storage, const kernels::PackSource& source) 
   return std::isfinite(largest) && (storage == PanelStorage::kInt8 || largest < kBeyondF16);
 }
 
-kernels::PanelStorage smallest_from(kernels::PanelStorage storage, const kernels::PackSource& source) noexcept {
-  using kernels::PanelStorage;
-  const auto bytes = [&](PanelStorage each) {
-    return panel_bytes_of(kernels::layout_of(each), static_cast<std::uint64_t>(source.taps * source.depth)).value_or(Bytes());
-  };
-  const auto wider = [](PanelStorage each) {
-    return each == PanelStorage::kInt4 ? PanelStorage::kInt8 : each == PanelStorage::kInt8 ? PanelStorage::kBf16 : PanelStorage::kF32;
-  };
-  while (storage != PanelStorage::kF32 && bytes(wider(storage)) <= bytes(storage)) storage = wider(storage);
-  return storage;
-}
-
 Status choose_weights(const std::string& onnx_path, const std::string& scratch_path, const ConvertOptions& options,
                       const PriceWeights& price, WeightChoice& choice, ConvertReport& report) {
   choice = {};

@@ -192,6 +192,17 @@ model::PanelLayout layout_of(PanelStorage storage) noexcept {
   return layout;
 }
 
+PanelStorage smallest_from(PanelStorage storage, std::int64_t values_of_lane) noexcept {
+  const auto bytes = [&](PanelStorage each) {
+    return panel_bytes_of(layout_of(each), static_cast<std::uint64_t>(values_of_lane)).value_or(Bytes());
+  };
+  const auto wider = [](PanelStorage each) {
+    return each == PanelStorage::kInt4 ? PanelStorage::kInt8 : each == PanelStorage::kInt8 ? PanelStorage::kBf16 : PanelStorage::kF32;
+  };
+  while (storage != PanelStorage::kF32 && bytes(wider(storage)) <= bytes(storage)) storage = wider(storage);
+  return storage;
+}
+
 float largest_magnitude(const PackSource& source) noexcept {
   PackSource floats = source;
   floats.storage = PanelStorage::kF32;

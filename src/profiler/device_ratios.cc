@@ -23,7 +23,9 @@ bool counts_bytes(KernelId kernel, std::size_t term) noexcept {
   constexpr unsigned kOthers = 1u << 4 | 1u << 13 | 1u << 14 | 1u << 16 | 1u << 17;
   constexpr unsigned kRecurrent = kAll | 1u << 4;
   const unsigned beyond = 1u << (kTerms - 1) | 1u << detail::kFromOthers;
-  const unsigned counted = detail::is_recurrent(kernel) ? kRecurrent : detail::is_depthwise(kernel) ? kAll | beyond : kAll | kOthers | beyond;
+  const unsigned counted = detail::is_recurrent(kernel)   ? kRecurrent
+                           : detail::is_depthwise(kernel) ? kAll | beyond
+                                                          : kAll | kOthers | beyond;
   return (counted >> term & 1) != 0;
 }
 
@@ -67,7 +69,8 @@ DeviceRatios::DeviceRatios(std::span<const TimedThere> steps) {
   for (const TimedThere& step : steps)
     if (step.here > 0 && sum_of(step.there) > 0) all.push_back(step);
   for (const TimedThere& step : all) log_more_.emplace(step.kernel, 0.0);
-  std::vector<Unknown> unknowns = {{&log_products_, kOfProducts}, {&log_others_, kOfOthers}, {&log_bytes_, kOfBytes}, {&log_far_, kOfFarBytes}};
+  std::vector<Unknown> unknowns = {
+      {&log_products_, kOfProducts}, {&log_others_, kOfOthers}, {&log_bytes_, kOfBytes}, {&log_far_, kOfFarBytes}};
   for (auto& [kernel, more] : log_more_) unknowns.push_back({&more, kOfKernel});
   const auto depends = [&](const TimedThere& step, const Unknown& unknown) {
     const StepParts& there = step.there;

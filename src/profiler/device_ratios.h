@@ -20,7 +20,7 @@ namespace sluice::profiler {
 struct StepParts {
   double arithmetic = 0;
   double bytes = 0;
-  double far_bytes = 0;  // that caches which cores share, too, have lost since the last run
+  double far_bytes = 0;   // that caches which cores share, too, have lost since the last run
   bool products = false;  // by weights: arithmetic follows the instruction set. Recurrent layers, and what works value by value, often wait
 };
 

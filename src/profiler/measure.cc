@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #include "sluice/core/affinity.h"
@@ -16,6 +17,7 @@
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
 #include "src/profiler/step_timer.h"
+#include "src/profiler/typed_nodes.h"
 
 namespace sluice::profiler {
 namespace {
@@ -27,6 +29,26 @@ constexpr double kDispatchSeconds = 0.15e-6;
 // tuning nets, a part of which the errors of kernels count already. With it 91 % of 80 measurements of tuning nets are in their 90 % intervals.
 constexpr double kDrift = 0.05;
 constexpr double kBusyShare = 0.25;  // of the channels of the step that keeps the machine busy
+
+bool is_there(std::span<const MeasuredType> types, NetType type) noexcept {
+  return std::any_of(types.begin(), types.end(), [&](const MeasuredType& of) { return of.type == type; });
+}
+
+/// The types of which a few steps are measured with nets of `type`: with the first one those that are not measured by themselves.
+std::vector<NetType> few_beside(std::span<const MeasuredType> types, NetType type) {
+  std::vector<NetType> few;
+  if (types.front().type != type) return few;
+  for (const NetType other : SampledNets().few)
+    if (!is_there(types, other) && !may_have(type, other)) few.push_back(other);
+  return few;
+}
+
+/// The type with which a model's own steps are measured: of its first node that no net of f32 has, else the first one.
+NetType measured_with(std::span<const MeasuredType> types, const model::Graph& graph) noexcept {
+  for (const model::Node& node : graph.nodes)
+    if (const NetType type = type_of(graph, node); type != NetType::kF32 && is_there(types, type)) return type;
+  return is_there(types, NetType::kF32) ? NetType::kF32 : types.front().type;
+}
 
 class Measurement {
  public:
@@ -44,12 +66,10 @@ class Measurement {
     const ScopedAffinity processors(compute_cpus);
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads, options_.memory));
     SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in_)));
-    std::vector<Candidate> required;
-    for (const model::Graph* graph : options_.graphs)
-      for (const Candidate& candidate : candidates_of(*graph, timer)) required.push_back(candidate);
-    Sampler sampler(options_, timer, std::move(required), candidates_of(built_in_, timer));
-    SLUICE_ASSIGN_OR_RETURN(profile_.samples, sampler.run());
-    profile_.interruptions = sampler.interruptions();
+    Measured measured;
+    for (const MeasuredType& of : options_.types) SLUICE_RETURN_IF_ERROR(measure_type(of, timer, measured));
+    profile_.samples = measured.in_seconds(options_.threads);
+    profile_.interruptions = measured.meter.met(options_.threads);
     fit(profile_);
     profile_.step_overhead_seconds = kDispatchSeconds;
     profile_.common_error = kDrift;
@@ -65,6 +85,16 @@ class Measurement {
   }
 
  private:
+  Status measure_type(const MeasuredType& of, StepTimer& timer, Measured& measured) const {
+    const model::Graph built_in = sample_graph({of.type, few_beside(options_.types, of.type)});
+    std::vector<Candidate> required;
+    for (const model::Graph* graph : options_.graphs)
+      if (measured_with(options_.types, *graph) == of.type)
+        for (const Candidate& candidate : candidates_of(*graph, timer)) required.push_back(candidate);
+    timer.fill_weights(of.type);
+    return Sampler(options_, of, timer, std::move(required), candidates_of(built_in, timer), measured).run();
+  }
+
   /// Reads go where a session's loader runs.
   Status measure_disk(StepTimer& timer, const std::vector<int>& load_cpus) {
     {
@@ -114,6 +144,7 @@ class Measurement {
 }  // namespace
 
 Result<DeviceProfile> measure_device(const MeasureOptions& options) {
+  if (options.types.empty()) return fail(ErrorCode::kInvalidArgument, "types", "a profile is of nets of at least one type");
   if (options.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a profile is of at least one thread");
   return or_out_of_memory("profile", [&] { return Measurement(options).run(); });
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "sluice/kernels/packing.h"
+#include "src/profiler/typed_nodes.h"
 
 namespace sluice::profiler {
 namespace {
@@ -49,9 +49,19 @@ constexpr std::int64_t kAttentions[][3] = {{32, 2, 32}, {49, 6, 32},  {128, 8, 6
 /// Sequences: positions, features.
 constexpr std::int64_t kSequences[][2] = {{197, 768}, {197, 3072}, {64, 768}, {64, 3072}, {1, 1000}};
 
+bool is_there(std::span<const NetType> types, NetType type) noexcept { return std::find(types.begin(), types.end(), type) != types.end(); }
+
+/// Those of them that weights are stored in, in the order of this list.
+std::vector<kernels::PanelStorage> storages_of(std::span<const NetType> types) {
+  std::vector<kernels::PanelStorage> storages;
+  for (const NetType type : {NetType::kBf16, NetType::kF16, NetType::kInt8, NetType::kInt4})
+    if (is_there(types, type)) storages.push_back(*storage_of(type));
+  return storages;
+}
+
 class Builder {
  public:
-  model::Graph build() {
+  model::Graph build(const SampledNets& nets) {
     for (const auto& [extent, in, out, kernel, stride, groups] : kConvolutions)
       convolution({extent, extent, in, out, kernel, stride, groups});
     for (const DenseShape& shape : kDense) dense(shape);
@@ -64,16 +74,20 @@ class Builder {
     for (const auto& [positions, heads, depth] : kAttentions)
       for (const bool causal : {true, false}) attention(positions, heads, causal, depth);
     recurrent();
-    stored_types();
-    over_integers();
-    for (const auto& [extent, channels] : kMaps) borders_of_integers({1, extent, extent, channels});
+    const std::size_t of_type = graph_.nodes.size();
+    add_stored(storages_of(nets.few), graph_);
+    if (is_there(nets.few, NetType::kIntegers)) {
+      add_integers(graph_);
+      for (const auto& [extent, channels] : kMaps) add_borders_of_integers({1, extent, extent, channels}, graph_);
+    }
+    make_of(nets.type, of_type, graph_);
     return std::move(graph_);
   }
 
   model::Graph build(const ShapeCorpus& corpus) {
     layers(corpus);
-    over_integers();
-    for (const MapShape& m : corpus.maps) borders_of_integers({1, m.rows, m.columns, m.channels});
+    add_integers(graph_);
+    for (const MapShape& m : corpus.maps) add_borders_of_integers({1, m.rows, m.columns, m.channels}, graph_);
     return std::move(graph_);
   }
 
@@ -297,99 +311,10 @@ class Builder {
         }
   }
 
-  /// Layers whose panels hold fewer bits: some of each kind.
-  void stored_types() {
-    const std::size_t count = graph_.nodes.size();
-    constexpr std::size_t kEach = 9;
-    std::size_t turn = 0;
-    for (std::size_t n = 0; n < count; ++n) {
-      const model::Node& real = graph_.nodes[n];
-      const bool layer = real.op == OpKind::kDense || (real.op == OpKind::kConv && !real.as<model::ConvAttributes>().depthwise());
-      if (!layer || turn++ % kEach != 0 || (real.op == OpKind::kConv && real.as<model::ConvAttributes>().groups > 1)) continue;
-      for (const auto storage : {kernels::PanelStorage::kBf16, kernels::PanelStorage::kInt8, kernels::PanelStorage::kInt4}) {
-        model::Node node = graph_.nodes[n];
-        model::Weight stored = graph_.weight(node.weights[0]);
-        stored.name += ":stored";
-        stored.panel_layout = kernels::layout_of(storage);
-        const auto bytes = model::panel_bytes_of(stored.panel_layout, model::values_of_lane(stored));
-        if (!bytes) continue;
-        stored.panel_bytes = *bytes;
-        stored.bytes = *bytes * static_cast<std::uint64_t>(stored.panels);
-        graph_.weights.push_back(stored);
-        node.weights[0] = WeightId(graph_.weights.size() - 1);
-        node.outputs = {tensor(graph_.tensor(node.outputs[0]).shape)};
-        graph_.nodes.push_back(std::move(node));
-      }
-    }
-  }
-
   void attention(std::int64_t positions, std::int64_t heads, bool causal, std::int64_t features_of_head = 64) {
     const Shape shape{positions, heads * features_of_head};
     add(OpKind::kAttention, {tensor(shape), tensor(shape), tensor(shape)}, shape,
         model::AttentionAttributes{.heads = heads, .scale = 0.125f, .causal = causal});
-  }
-
-  /// Layers, pools and elementwise nodes once more over bytes.
-  void over_integers() {
-    graph_.quantisations = {{-1, {0.02f}, {128}, {}, {}}};
-    const std::size_t count = graph_.nodes.size();
-    constexpr std::size_t kFixedNodes = 200, kOfCorpus = 5;  // of the layers drawn, a part
-    for (std::size_t n = 0; n < count; ++n) {
-      const model::Node& real = graph_.nodes[n];
-      const bool layer = real.op == OpKind::kConv || real.op == OpKind::kDense;
-      if (n >= kFixedNodes && n % kOfCorpus != 0) continue;
-      const bool taken = layer || real.op == OpKind::kPool || real.op == OpKind::kBinary || real.op == OpKind::kUnary;
-      const bool narrow = layer && graph_.weight(real.weights[0]).panel_layout.dtype != DType::kF32;
-      if (taken && !narrow && real.numeric == model::NumericClass::kExact) over_integers(real, layer);
-    }
-  }
-
-  /// Adds the nodes where 8-bit values begin and end.
-  void borders_of_integers(const Shape& shape) {
-    model::Node& begin = add(OpKind::kQuantize, {tensor(shape)}, shape);
-    begin.numeric = model::NumericClass::kInt8;
-    make_bytes(begin.outputs[0]);
-    model::Node& end = add(OpKind::kDequantize, {tensor(shape)}, shape);
-    end.numeric = model::NumericClass::kInt8;
-    make_bytes(end.inputs[0]);
-  }
-
-  void over_integers(model::Node node, bool layer) {
-    node.name += ":u8";
-    node.numeric = model::NumericClass::kInt8;
-    const std::vector<TensorId> inputs = node.inputs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) make_bytes(node.inputs[i] = tensor(graph_.tensor(inputs[i]).shape));
-    make_bytes(node.outputs[0] = tensor(graph_.tensor(node.outputs[0]).shape));
-    if (node.op == OpKind::kUnary) {
-      node.epilogue = {};
-      node.weights = {plain(256)};
-      of_type(node.weights[0], DType::kU8);
-    }
-    if (layer) {
-      const model::Weight real = graph_.weight(node.weights[0]);
-      const bool depthwise = real.panel_layout.layout == model::WeightLayout::kDepthwise;
-      model::Weight integers = real;
-      integers.name += ":i8";
-      integers.panel_layout.dtype = DType::kI8;
-      integers.panel_layout.k_interleave = depthwise ? 1 : 4;
-      integers.panel_bytes = model::panel_bytes_of(integers.panel_layout, model::values_of_lane(integers)).value_or(Bytes());
-      integers.bytes = integers.panel_bytes * static_cast<std::uint64_t>(integers.panels);
-      graph_.weights.push_back(integers);
-      const std::int64_t lanes = real.panels * model::kPanelLanes;
-      node.weights = {WeightId(graph_.weights.size() - 1), plain(lanes), plain(lanes)};
-      of_type(node.weights[1], DType::kI32);
-    }
-    graph_.nodes.push_back(std::move(node));
-  }
-
-  void make_bytes(TensorId id) {
-    graph_.tensors[id.index()].dtype = DType::kU8;
-    graph_.tensors[id.index()].quantisation = 0;
-  }
-  void of_type(WeightId id, DType dtype) {
-    model::Weight& weight = graph_.weights[id.index()];
-    weight.panel_layout.dtype = dtype;
-    weight.panel_bytes = weight.bytes = Bytes(align_up(static_cast<std::uint64_t>(weight.shape[0]) * size_of(dtype), 64));
   }
 
   model::Graph graph_;
@@ -398,7 +323,7 @@ class Builder {
 
 }  // namespace
 
-model::Graph sample_graph() { return Builder().build(); }
+model::Graph sample_graph(const SampledNets& nets) { return Builder().build(nets); }
 
 model::Graph graph_of(const ShapeCorpus& corpus) { return Builder().build(corpus); }
 

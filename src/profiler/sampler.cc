@@ -10,6 +10,7 @@
 #include "sluice/operators/definition.h"
 #include "sluice/profiler/fit.h"
 #include "src/profiler/sample_graph.h"
+#include "src/profiler/typed_nodes.h"
 
 namespace sluice::profiler {
 namespace {
@@ -55,12 +56,13 @@ double distance(const StepWork& a, const StepWork& b) noexcept {
 /// All bytes that a step uses.
 std::uint64_t touched(const StepWork& work) noexcept { return work.cost.input_bytes + work.cost.output_bytes + work.cost.weight_bytes; }
 
-/// Steps that may come in one turn: of the same types, at the same point of a model's life. All operators are mixed, as in nets: each
+/// Steps that may come in one turn: of nets of the same type, at the same point of a model's life. All operators are mixed, as in nets: each
 /// kernel is then measured in runs of many sizes. (By operator, each had two or three sizes of its own, and nets of others were guessed.)
-auto company_of(const Candidate& candidate) noexcept {
-  const model::Node& node = candidate.request.node;
-  const bool stored = !node.weights.empty() && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32;
-  return std::tuple(node.numeric == model::NumericClass::kInt8, stored, candidate.kernel.use == KernelUse::kPrepare);
+auto company_of(const Candidate& candidate, NetType nets) noexcept {
+  const NetType type = type_of(candidate.request.graph, candidate.request.node);
+  const bool integers = type == NetType::kIntegers;
+  const bool strange = !may_have(nets, type);
+  return std::tuple(strange && integers, strange && !integers, candidate.kernel.use == KernelUse::kPrepare);
 }
 
 /// The middle value, or the mean of both.
@@ -71,22 +73,28 @@ double middle(std::vector<double> values) {
 
 }  // namespace
 
-double usual_share(const Candidate& candidate) noexcept {
+double usual_share(const Candidate& candidate, NetType nets) noexcept {
   const model::Node& node = candidate.request.node;
-  const bool panels =
-      !node.weights.empty() && candidate.request.graph.weight(node.weights[0]).panel_layout.layout == model::WeightLayout::kPanels;
   if (candidate.kernel.use == KernelUse::kPrepare) return 0.02;
   using model::OpKind;
-  const bool layer = node.op == OpKind::kConv || node.op == OpKind::kDense;
-  if (node.numeric == model::NumericClass::kInt8) return layer ? 1 : 0.2;
-  if (panels && candidate.request.graph.weight(node.weights[0]).panel_layout.dtype != DType::kF32) return 0.03;
+  const NetType type = type_of(candidate.request.graph, node);
+  if (!may_have(nets, type)) {
+    const bool layer = node.op == OpKind::kConv || node.op == OpKind::kDense;
+    return type != NetType::kIntegers ? 0.03 : layer ? 1 : 0.2;
+  }
   if (node.op == OpKind::kMatMul) return 0.006;
-  if (node.op == OpKind::kConvTranspose) return 0.7;
+  if (node.op == OpKind::kConvTranspose) return nets == NetType::kIntegers ? 0.1 : 0.7;
   if (node.op == OpKind::kResize) return 0.1;
-  if (node.op == OpKind::kRecurrent) return 1;
-  if (node.op == OpKind::kUnary) return 0.2;
-  if (node.op == OpKind::kPool) return 20;
-  if (node.op == OpKind::kDense) return candidate.kernel.variant == 2 ? 150 : 10;  // of few rows there are few
+  if (node.op == OpKind::kRecurrent) return nets == NetType::kF32 || nets == NetType::kIntegers ? 1 : 4;
+  if (node.op == OpKind::kUnary) return type == NetType::kIntegers ? 4 : 0.2;  // tables
+  if (node.op == OpKind::kPool) return type == NetType::kIntegers ? 60 : 20;
+  if (node.op == OpKind::kQuantize) return 8;
+  if (node.op == OpKind::kDense) {
+    if (candidate.kernel.variant == 2) return 150;  // of few rows there are few
+    // One row of narrow weights takes a quarter of its time with f32, and fewer than 17 samples are no fit of their own.
+    const bool narrow = type != NetType::kF32 && type != NetType::kIntegers;
+    return narrow && candidate.kernel.variant == 1 ? 40 : 10;
+  }
   if (node.op == OpKind::kAttention) return 12;
   if (node.op == OpKind::kBinary) return 2;
   if (node.op == OpKind::kTranspose) return 8;
@@ -95,6 +103,8 @@ double usual_share(const Candidate& candidate) noexcept {
   const bool pointwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().window.taps() == 1;
   if (pointwise && candidate.kernel.variant == 1) return 64;
   if (node.numeric == model::NumericClass::kWinograd4 && candidate.kernel.use == KernelUse::kRun) return 8;
+  const bool first = node.op == OpKind::kConv && type == NetType::kF32 && nets != NetType::kF32;
+  if (first && !depthwise && !pointwise && candidate.kernel.use == KernelUse::kRun) return 16;  // only a net's first layer stays f32
   return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : 2;
 }
 
@@ -134,8 +144,17 @@ StepTimer::Request anchor_request(const model::Graph& sample_graph) {
   return {sample_graph, *anchor, *kernels::kernels_for(sample_graph, *anchor).front()};
 }
 
-Sampler::Sampler(const MeasureOptions& options, StepTimer& timer, std::vector<Candidate> required, std::vector<Candidate> corpus)
-    : options_(options), timer_(timer), required_(std::move(required)), corpus_(std::move(corpus)) {
+std::vector<KernelSample> Measured::in_seconds(int threads) const {
+  const double anchor = anchor_seconds.empty() ? 1 : middle(anchor_seconds);
+  const Interruptions met = meter.met(threads);
+  std::vector<KernelSample> all = samples;
+  for (KernelSample& sample : all) sample.seconds = detail::without_interruptions(met, sample.seconds * anchor);
+  return all;
+}
+
+Sampler::Sampler(const MeasureOptions& options, const MeasuredType& of, StepTimer& timer, std::vector<Candidate> required,
+                 std::vector<Candidate> corpus, Measured& measured)
+    : options_(options), of_(of), timer_(timer), measured_(measured), required_(std::move(required)), corpus_(std::move(corpus)) {
   profile_.isa = name_of(active_isa());
   profile_.threads = options.threads;
   group_corpus();
@@ -149,8 +168,8 @@ void Sampler::group_corpus() {
   double all = 0;
   for (std::size_t c = 0; c < corpus_.size(); ++c) {
     const Candidate& candidate = corpus_[c];
-    Kind& kind = kinds_[candidate.kernel];
-    const double weight = usual_share(candidate), seconds = step_seconds(profile_, {}, candidate.request.node, candidate.work);
+    Kind& kind = kinds_[kind_of(candidate)];
+    const double weight = usual_share(candidate, of_.type), seconds = step_seconds(profile_, {}, candidate.request.node, candidate.work);
     kind.rare = weight <= kRare;
     assumed_.push_back(seconds);
     kind.share += weight * seconds;
@@ -159,6 +178,8 @@ void Sampler::group_corpus() {
     if (seconds < kLongestStep && std::none_of(kind.candidates.begin(), kind.candidates.end(), known)) kind.candidates.push_back(c);
   }
   for (auto& [kernel, kind] : kinds_) kind.share /= std::max(all, 1e-9);
+  for (const KernelSample& sample : measured_.samples)
+    if (const auto kind = kinds_.find(sample.kernel); kind != kinds_.end()) ++kind->second.before;
 }
 
 /// A model has many layers twice, and some that the corpus has.
@@ -168,16 +189,16 @@ void Sampler::drop_repeated() {
     const auto is_it = [&](const Candidate& c) { return c.kernel == candidate.kernel && same(c.work, candidate.work); };
     if (std::any_of(once.begin(), once.end(), is_it)) continue;
     once.push_back(candidate);
-    std::erase_if(kinds_[candidate.kernel].candidates, [&](std::size_t c) { return is_it(corpus_[c]); });
+    std::erase_if(kinds_[kind_of(candidate)].candidates, [&](std::size_t c) { return is_it(corpus_[c]); });
   }
   required_ = std::move(once);
 }
 
 /// Samples of a measurement that was interrupted.
 void Sampler::take_known() {
-  if (options_.known == nullptr) return;
+  if (of_.known == nullptr) return;
   const double anchor = timer_.time_anchor();
-  for (const KernelSample& sample : *options_.known) {
+  for (const KernelSample& sample : *of_.known) {
     if (full()) return;
     const auto is_it = [&](const Candidate& c) { return c.kernel == sample.kernel && same(c.work, sample.work); };
     std::vector<Candidate> still_required;
@@ -186,14 +207,28 @@ void Sampler::take_known() {
     }
     const bool required = still_required.size() < required_.size();
     required_ = std::move(still_required);
-    Kind& kind = kinds_[sample.kernel];
+    const auto candidate = std::find_if(corpus_.begin(), corpus_.end(), is_it);
+    Kind& kind = kinds_[candidate == corpus_.end() ? sample.kernel : kind_of(*candidate)];
     if (std::erase_if(kind.candidates, [&](std::size_t c) { return is_it(corpus_[c]); }) == 0 && !required) continue;
     ++kind.chosen;
     profile_.samples.push_back(sample);
     profile_.samples.back().seconds /= anchor;
     times_.push_back({profile_.samples.back().seconds});
-    anchor_seconds_.push_back(anchor);
+    measured_.anchor_seconds.push_back(anchor);
   }
+}
+
+/// Kernels of nets of other types have a few samples for all their variants.
+UsedKernel Sampler::kind_of(const Candidate& candidate) const noexcept {
+  UsedKernel kernel = candidate.kernel;
+  if (!may_have(of_.type, type_of(candidate.request.graph, candidate.request.node))) kernel.variant = 0;
+  return kernel;
+}
+
+std::map<UsedKernel, std::size_t> Sampler::quotas() const {
+  std::map<UsedKernel, std::size_t> quotas;
+  for (const auto& [kernel, kind] : kinds_) quotas[kernel] = kind.quota;
+  return quotas;
 }
 
 /// One after another goes to the kernel that has least for its share. First each kernel gets a few.
@@ -205,8 +240,8 @@ void Sampler::set_quotas() {
     double least = 0;
     for (auto& [kernel, kind] : kinds_) {
       if (left(kind) >= kind.candidates.size()) continue;
-      const auto has = static_cast<double>(kind.quota);
-      const bool few = kind.quota < (kind.rare ? kLeastOfKind / 2 : kLeastOfKind);
+      const auto has = static_cast<double>(kind.quota + kind.before);
+      const bool few = kind.quota + kind.before < (kind.rare ? kLeastOfKind / 2 : kLeastOfKind);
       constexpr double kBeforeAll = 1e9;
       const double wants = few ? has - kind.share - kBeforeAll : has / std::sqrt(std::max(kind.share, 1e-6));
       if (next == nullptr || wants < least) next = &kind, least = wants;
@@ -281,12 +316,13 @@ std::vector<const Candidate*> Sampler::least_known(const UsedKernel& kernel, Kin
 
 /// Makes rounds of these, and measures each once.
 Status Sampler::measure(std::vector<const Candidate*> chosen) {
-  std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
-    const auto fa = company_of(*a), fb = company_of(*b);
+  std::stable_sort(chosen.begin(), chosen.end(), [&](const Candidate* a, const Candidate* b) {
+    const auto fa = company_of(*a, of_.type), fb = company_of(*b, of_.type);
     return fa != fb ? fa < fb : touched(a->work) > touched(b->work);
   });
   for (auto first = chosen.begin(); first != chosen.end();) {
-    const auto last = std::find_if(first, chosen.end(), [&](const Candidate* c) { return company_of(*c) != company_of(**first); });
+    const auto last =
+        std::find_if(first, chosen.end(), [&](const Candidate* c) { return company_of(*c, of_.type) != company_of(**first, of_.type); });
     const auto count = static_cast<std::size_t>(last - first), turns = (count + kStepsOfTurn - 1) / kStepsOfTurn;
     // Two rounds of neighbouring sizes share their steps, so that the size of a step does not determine the size of the run.
     for (std::size_t t = 0; t < turns; ++t) {
@@ -311,13 +347,14 @@ Result<StepTimer::TimedTurn> Sampler::time(const StepTimer::Turn& turn) {
   const std::size_t to_come = std::max<std::size_t>(1, all - std::min(all, comings_));
   ++comings_;
   SLUICE_ASSIGN_OR_RETURN(StepTimer::TimedTurn timed, timer_.time_in_turn(turn, seconds_left() / static_cast<double>(to_come)));
-  meter_.watch();
+  measured_.meter.watch();
   return timed;
 }
 
 Status Sampler::measure_first(std::span<const Candidate* const> steps) {
   if (full() || steps.empty()) return {};
-  if (options_.progress != nullptr) options_.progress(options_.progress_context, profile_.samples.size(), options_.most);
+  if (options_.progress != nullptr)
+    options_.progress(options_.progress_context, measured_.samples.size() + profile_.samples.size(), options_.most * options_.types.size());
   // Sizes of runs are evenly spread, however many there are: each next one is a golden section further on.
   run_share_ += 0.618034;
   run_share_ -= std::floor(run_share_);
@@ -339,7 +376,7 @@ Status Sampler::measure_first(std::span<const Candidate* const> steps) {
     sample.work.run_bytes = timed.run_bytes;
     profile_.samples.push_back(sample);
     times_.push_back({sample.seconds});
-    anchor_seconds_.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
+    measured_.anchor_seconds.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
   }
   turns_.push_back(std::move(planned));
   keep();
@@ -354,21 +391,21 @@ Status Sampler::measure_again() {
     for (std::size_t i = 0; i < planned.samples.size(); ++i) {
       if (!timed.steps[i]) continue;
       times_[planned.samples[i]].push_back(timed.steps[i]->anchors);
-      anchor_seconds_.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
+      measured_.anchor_seconds.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
     }
   }
   return {};
 }
 
-void Sampler::keep() {
-  if (options_.keep == nullptr || profile_.samples.size() < std::min(kept_ + kBetweenKeeps, options_.most)) return;
+void Sampler::keep(bool all) {
+  if (options_.keep == nullptr || (!all && profile_.samples.size() < std::min(kept_ + kBetweenKeeps, options_.most))) return;
   kept_ = profile_.samples.size();
   std::vector<KernelSample> samples = profile_.samples;
-  for (KernelSample& sample : samples) sample.seconds *= anchor_seconds_.back();
-  options_.keep(options_.progress_context, samples);
+  for (KernelSample& sample : samples) sample.seconds *= measured_.anchor_seconds.back();
+  options_.keep(options_.progress_context, of_.type, samples);
 }
 
-Result<std::vector<KernelSample>> Sampler::run() {
+Status Sampler::run() {
   std::vector<const Candidate*> chosen;
   for (const Candidate& candidate : required_) chosen.push_back(&candidate);
   SLUICE_RETURN_IF_ERROR(measure(std::exchange(chosen, {})));
@@ -386,12 +423,10 @@ Result<std::vector<KernelSample>> Sampler::run() {
   profile_ = std::move(known);
   SLUICE_RETURN_IF_ERROR(measure(std::move(chosen)));
   for (std::size_t coming = 1; coming < kComings; ++coming) SLUICE_RETURN_IF_ERROR(measure_again());
-  // The machine at its usual speed: the median of what an anchor took.
-  const double anchor = anchor_seconds_.empty() ? 1 : middle(anchor_seconds_);
-  const Interruptions met = interruptions();
-  for (std::size_t i = 0; i < profile_.samples.size(); ++i)
-    profile_.samples[i].seconds = detail::without_interruptions(met, middle(times_[i]) * anchor);
-  return std::move(profile_.samples);
+  for (std::size_t i = 0; i < profile_.samples.size(); ++i) profile_.samples[i].seconds = middle(times_[i]);
+  if (!profile_.samples.empty()) keep(true);
+  measured_.samples.insert(measured_.samples.end(), profile_.samples.begin(), profile_.samples.end());
+  return {};
 }
 
 }  // namespace sluice::profiler

@@ -8,7 +8,9 @@
 // Neighbours of the machine change their minds within seconds: so a turn comes again when all others have come, and the middle counts.
 // Test networks are not used for it.
 //
-// Invariants: no step is measured twice; never more than MeasureOptions::most; the same corpus, limits and times give the same choices.
+// Nets of each type are measured by themselves: with what they have, in rounds of their own, to limits of their own.
+//
+// Invariants: no step is measured twice in nets of one type; never more than MeasureOptions::most; the same corpus, limits and times give the same choices.
 #pragma once
 
 #include <algorithm>
@@ -38,20 +40,33 @@ std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer&
 /// each other kind for every few of them. What only the first run does counts least. Depthwise layers and pools count more than by their
 /// time: their time depends on combinations of channels, windows and rows, which takes many samples to learn (with 11 and 14
 /// samples, nets' depthwise layers were predicted 30 % too low, pools by half).
-double usual_share(const Candidate& candidate) noexcept;
+double usual_share(const Candidate& candidate, NetType nets) noexcept;
 
 /// The anchor (step_timer.h): a 1x1 convolution of a fifth of a millisecond, whose weights come from memory like all.
 StepTimer::Request anchor_request(const model::Graph& sample_graph);
 
+/// What the measurements of nets of all types have told.
+struct Measured {
+  std::vector<KernelSample> samples;   // their seconds are in anchors
+  std::vector<double> anchor_seconds;  // of one anchor, by measurement
+  InterruptionMeter meter;
+
+  /// Samples in seconds of the machine at its usual speed, which is the median of what an anchor took, without what interrupted them.
+  std::vector<KernelSample> in_seconds(int threads) const;
+};
+
+/// Measures nets of one type.
 class Sampler {
  public:
-  /// `required` are measured whatever they tell: the nodes of models that the caller named.
-  Sampler(const MeasureOptions& options, StepTimer& timer, std::vector<Candidate> required, std::vector<Candidate> corpus);
+  /// `required` are measured whatever they tell: the nodes of models that the caller named. Of kernels that `measured` has samples of, as
+  /// many fewer are taken. Both references must outlive it.
+  Sampler(const MeasureOptions& options, const MeasuredType& of, StepTimer& timer, std::vector<Candidate> required,
+          std::vector<Candidate> corpus, Measured& measured);
 
-  /// Samples in seconds of the machine at its usual speed. Errors: kOutOfMemory.
-  Result<std::vector<KernelSample>> run();
-  /// What interrupted the measurement; samples are without it.
-  Interruptions interruptions() const { return meter_.met(profile_.threads); }
+  /// Adds to `measured`. Errors: kOutOfMemory.
+  Status run();
+  /// How many samples each kernel is to have here, by the kernel; a kernel of other types of nets has one quota for all its variants.
+  std::map<UsedKernel, std::size_t> quotas() const;
 
  private:
   /// One kernel.
@@ -59,6 +74,7 @@ class Sampler {
     std::vector<std::size_t> candidates;  // not chosen yet, of corpus_
     double share = 0;                     // of a network's time
     bool rare = false;
+    std::size_t before = 0;  // samples of nets of other types
     std::size_t quota = 0;
     std::size_t chosen = 0;
   };
@@ -70,6 +86,7 @@ class Sampler {
   void group_corpus();
   void drop_repeated();
   void take_known();
+  UsedKernel kind_of(const Candidate& candidate) const noexcept;
   void set_quotas();
   std::size_t left(const Kind& kind) const noexcept { return kind.quota - std::min(kind.quota, kind.chosen); }
   std::vector<const Candidate*> farthest(Kind& kind, std::size_t count);
@@ -79,14 +96,16 @@ class Sampler {
   Status measure_first(std::span<const Candidate* const> steps);
   Status measure_again();
   Result<StepTimer::TimedTurn> time(const StepTimer::Turn& turn);
-  void keep();
+  void keep(bool all = false);
   double seconds_left() const;
   bool full() const;
   double drawn() noexcept;
   std::uint64_t drawn_run_bytes() noexcept;
 
   const MeasureOptions& options_;
+  const MeasuredType of_;
   StepTimer& timer_;
+  Measured& measured_;
   std::vector<Candidate> required_;
   std::vector<Candidate> corpus_;
   std::vector<double> assumed_;  // of each of them: seconds by assumed rates
@@ -95,9 +114,7 @@ class Sampler {
   std::vector<std::vector<double>> times_;  // of each sample, in anchors: one for each time that its turn came
   std::vector<PlannedTurn> turns_;
   std::size_t comings_ = 0;  // of turns
-  InterruptionMeter meter_;
-  std::vector<double> anchor_seconds_;  // of one anchor, by measurement
-  double run_share_ = 0.5;              // where among the sizes of runs the next one lies, 0 to 1
+  double run_share_ = 0.5;   // where among the sizes of runs the next one lies, 0 to 1
   std::uint64_t state_ = 28;
   std::size_t kept_ = 0;
   Clock::time_point start_ = Clock::now();

@@ -56,7 +56,9 @@ struct StepTimer::Call {
   bool comes_from_ring(TensorId id) const {
     constexpr std::int64_t kFewChannels = 4;
     if (tensor(id).weight.valid()) return true;
+    if (request.node.op == model::OpKind::kQuantize) return tensor(id).shape.rank() == 4 && tensor(id).shape.back() <= kFewChannels;
     const auto* conv = std::get_if<model::ConvAttributes>(&request.node.attributes);
+    if (request.node.numeric == model::NumericClass::kInt8) return false;  // which was quantised before
     return conv != nullptr && request.node.op == model::OpKind::kConv && conv->in_channels <= kFewChannels;
   }
   /// Bytes that one run reads from the ring: weights, raw or derived, and such inputs.

@@ -131,6 +131,20 @@ Result<StepTimer> StepTimer::create(int threads, Bytes memory) {
   return timer;
 }
 
+void StepTimer::fill_weights(NetType type) noexcept {
+  if (type == NetType::kF32) return fill_with_values(ring_.data(), ring_.committed().count());
+  // Each half of a word is of the same size, of either sign: as bf16, as the f16 scale of 4 bits, and as upper half of an f32, which is a scale
+  // of 8 bits. That is 2^-9 to 2^-7; of f16 2^-5 to 2^-4, of its scales of 4 bits 2^-6 to 2^-5.
+  const std::uint32_t size = type == NetType::kF16 ? 0x2a : type == NetType::kInt4 ? 0x24 : 0x3b;
+  const std::uint32_t sizes = size << 24 | size << 8;
+  auto* const words = reinterpret_cast<std::uint32_t*>(ring_.data());
+  std::uint32_t state = 1;
+  for (std::uint64_t i = 0; i < ring_.committed().count() / sizeof(std::uint32_t); ++i) {
+    state = state * 1664525u + 1013904223u;
+    words[i] = ((state ^ state >> 16) & 0x80ff80ffu) | sizes;
+  }
+}
+
 std::uint64_t StepTimer::most_run_bytes() const noexcept { return ring_.committed().count(); }
 
 kernels::StepExtent StepTimer::extent_of(const Request& request) const {

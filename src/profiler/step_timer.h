@@ -23,6 +23,7 @@
 #include "sluice/core/threads.h"
 #include "sluice/kernels/kernel.h"
 #include "sluice/profiler/device_profile.h"
+#include "sluice/profiler/net_type.h"
 #include "src/profiler/read_timer.h"
 
 namespace sluice::profiler {
@@ -53,6 +54,9 @@ class StepTimer {
     double share = 1;
     double share_of_rows = 1;
   };
+  /// Makes the ring's bytes weights as nets of this type have them, whose sums are of usual size; from `create` on they are floats. Of other
+  /// bytes, scales were so large that functions of the sums met what processors take long for, and steps took ten times as long.
+  void fill_weights(NetType type) noexcept;
   /// Makes a step the anchor. The objects that the request refers to must outlive the timer. Errors: kOutOfMemory.
   Status set_anchor(const Request& request);
   /// Seconds of an anchor now, the minimum of a few runs; 1 without an anchor.

@@ -81,13 +81,25 @@ struct Asked {
   }
 };
 
+/// Over panels of whatever type.
+bool is_pointwise(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kConvPointwise || kernel == kConvPointwiseBf16 || kernel == kConvPointwiseF16 || kernel == kConvPointwiseEightBits ||
+         kernel == kConvPointwiseFourBits || kernel == kConvPointwiseFourBitsHalfScales || kernel == kIntegerPointwise;
+}
+bool is_dense(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kDense || kernel == kDenseBf16 || kernel == kDenseF16 || kernel == kDenseEightBits || kernel == kDenseFourBits ||
+         kernel == kDenseTwoBits || kernel == kDenseFourBitsHalfScales || kernel == kIntegerDense;
+}
+
 /// Layers of one row mostly wait for their weights, those of no more rows than a tile holds read each weight once: other work than that of
 /// many rows, whose rates say nothing of it. The tile is that of AVX-512, the largest.
 std::uint16_t variant_of_rows(KernelId kernel, const StepShape& shape) noexcept {
   constexpr std::uint64_t kTileRows = 14;
   const std::uint64_t rows = std::uint64_t{shape.rows} * shape.columns;
-  if (kernel == kernels::kernel_id::kConvPointwise) return rows == 1 ? 1 : 0;
-  if (kernel != kernels::kernel_id::kDense) return 0;
+  if (is_pointwise(kernel)) return rows == 1 ? 1 : 0;
+  if (!is_dense(kernel)) return 0;
   return rows == 1 ? 1 : rows <= kTileRows ? 2 : 0;
 }
 

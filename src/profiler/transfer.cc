@@ -73,7 +73,7 @@ class Transfer {
       Kind& kind = kinds_[candidate.kernel];
       const double seconds = seconds_there(candidate, kRunBytes);
       (was_measured(candidate) ? kind.measured : kind.others).emplace_back(seconds, &candidate);
-      kind.share += usual_share(candidate) * seconds;
+      kind.share += usual_share(candidate, NetType::kF32) * seconds;
     }
     for (auto& [kernel, kind] : kinds_) {
       std::sort(kind.measured.begin(), kind.measured.end());

@@ -65,6 +65,9 @@ file(WRITE ${WORK_DIR}/broken.onnx "no protobuf")
 sluice(2 predict broken.onnx)
 sluice(1 profile --transfer ${ONNX} --output p.json)
 expect_match("${err}" "is no device profile")
+sluice(1 profile --types int8,int3 --output p.json)
+expect_match("${err}" "--types: int3 not in {f32,bf16,f16,int8,int4,integers}")
+sluice(1 profile --types --output p.json)
 
 # A runner that always takes as long gives a detector nothing to see.
 file(WRITE ${WORK_DIR}/runner "while read path; do echo 1; done\n")

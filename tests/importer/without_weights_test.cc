@@ -154,5 +154,23 @@ TEST_CASE("a variant is the same each time, and another number is another net") 
   CHECK(test::variant_of("no family", 7).empty());
 }
 
+TEST_CASE("the layers of a variant of integers become integers") {
+  for (const std::string_view family : test::family_names()) {
+    INFO(family);
+    const TemporaryFolder folder;
+    test::write_file(folder.file("m.onnx"), test::variant_of(family, 7, test::Arithmetic::kIntegers));
+    importer::ConvertReport report;
+    REQUIRE(convert(folder.file("m.onnx"), folder.file("m.sluice"), true, report));
+    const auto model = Model::open(folder.file("m.sluice"));
+    REQUIRE(model);
+    std::size_t integers = 0, floats = 0;
+    for (const model::Node& node : (*model)->graph().nodes)
+      if (node.op == model::OpKind::kConv || node.op == model::OpKind::kDense)
+        ++(node.numeric == model::NumericClass::kInt8 ? integers : floats);
+    CHECK(integers > 3);
+    CHECK(floats <= (family == "sequence" ? 1u : 0u));  // what a recurrent layer makes of its inputs
+  }
+}
+
 }  // namespace
 }  // namespace sluice

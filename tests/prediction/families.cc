@@ -28,7 +28,7 @@ struct Map {
 
 class Net {
  public:
-  Net(std::string_view family, std::uint32_t number) {
+  Net(std::string_view family, std::uint32_t number, Arithmetic arithmetic) : integers_(arithmetic == Arithmetic::kIntegers) {
     for (const char c : family) state_ = state_ * 131 + static_cast<unsigned char>(c);
     state_ = (state_ + number) * 0x9e3779b97f4a7c15u + number;
     for (int i = 0; i < 8; ++i) below(2);
@@ -47,7 +47,7 @@ class Net {
 
   Map image(std::int64_t extent = 224) {
     b_.input("x", {1, 3, extent, extent});
-    return {"x", 3, extent};
+    return {quantised("x"), 3, extent};
   }
   std::string fresh(const char* what) { return what + std::to_string(made_++); }
   std::string weight(const Ints& dims) {
@@ -71,15 +71,41 @@ class Net {
     return name;
   }
 
+  /// Of nets of integers: rounded to 8 bits, as QuantizeLinear and DequantizeLinear say it. A value more narrows nothing.
+  std::string quantised(const std::string& x) {
+    if (!integers_) return x;
+    const std::string scale = real(0.05f), zero = fresh("z");
+    b_.initializer(raw_tensor(zero, {}, 2, "\x80"));
+    return node("DequantizeLinear", {node("QuantizeLinear", {x, scale, zero}), scale, zero});
+  }
+  /// The weight of a layer of so many sums; of nets of integers with values of 8 bits.
+  std::string panels(const Ints& dims, std::int64_t sums) {
+    if (!integers_) return weight(dims);
+    std::int64_t count = 1;
+    for (const std::int64_t dim : dims) count *= dim;
+    std::string values(static_cast<std::size_t>(count), '\0');
+    std::uint32_t state = static_cast<std::uint32_t>(made_) * 2654435769u + 1;
+    for (char& value : values) {
+      state = state * 1664525u + 1013904223u;
+      value = static_cast<char>(static_cast<std::int32_t>(state >> 24) % 255 - 127);
+    }
+    const std::string name = fresh("w");
+    b_.initializer(raw_tensor(name, dims, 3, values));
+    return node("DequantizeLinear", {name, real(std::sqrt(6 / static_cast<float>(sums)) / 127)});
+  }
+
   /// With a batch norm behind it, as exporters leave it where training code has one, and an activation: "", or the name of its operator.
   Map conv(const Map& in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1, const std::string& activation = "Relu",
            std::int64_t groups = 1) {
     const std::int64_t pad = kernel / 2;
-    std::string y = node("Conv", {in.name, weight({out, in.channels / groups, kernel, kernel})},
+    const std::int64_t depth = in.channels / groups;
+    std::vector<std::string> inputs{in.name, panels({out, depth, kernel, kernel}, depth * kernel * kernel)};
+    if (integers_) inputs.push_back(weight({out}));  // which has the norm in it
+    std::string y = node("Conv", inputs,
                          {attribute("kernel_shape", Ints{kernel, kernel}), attribute("strides", Ints{stride, stride}),
                           attribute("pads", Ints{pad, pad, pad, pad}), attribute("group", groups)});
-    y = node("BatchNormalization", {y, weight({out}), weight({out}), weight({out}), weight({out})});
-    return {activate(y, activation), out, (in.extent + 2 * pad - kernel) / stride + 1};
+    if (!integers_) y = node("BatchNormalization", {y, weight({out}), weight({out}), weight({out}), weight({out})});
+    return {quantised(activate(y, activation)), out, (in.extent + 2 * pad - kernel) / stride + 1};
   }
   Map depthwise(const Map& in, std::int64_t kernel, std::int64_t stride, const std::string& activation = "Relu") {
     return conv(in, in.channels, kernel, stride, activation, in.channels);
@@ -87,41 +113,42 @@ class Net {
   std::string activate(const std::string& x, const std::string& activation) {
     if (activation.empty()) return x;
     if (activation == "Relu6") return node("Clip", {x, real(0), real(6)});
-    return node(activation.c_str(), {x});
+    return node(activation.c_str(), {activation == "Relu" ? x : quantised(x)});
   }
+  std::string rectified(const std::string& x) { return quantised(node("Relu", {x})); }
   Map pool(const Map& in, const char* kind, std::int64_t kernel, std::int64_t stride) {
     const std::int64_t pad = kernel == 3 ? 1 : 0;
     const std::string y = node(kind, {in.name},
                                {attribute("kernel_shape", Ints{kernel, kernel}), attribute("strides", Ints{stride, stride}),
                                 attribute("pads", Ints{pad, pad, pad, pad})});
-    return {y, in.channels, (in.extent + 2 * pad - kernel) / stride + 1};
+    return {quantised(y), in.channels, (in.extent + 2 * pad - kernel) / stride + 1};
   }
   Map max_pool(const Map& in, std::int64_t kernel = 3, std::int64_t stride = 2) { return pool(in, "MaxPool", kernel, stride); }
   Map add(const Map& a, const Map& b, const std::string& activation = "") {
-    return {activate(node("Add", {a.name, b.name}), activation), a.channels, a.extent};
+    return {quantised(activate(node("Add", {a.name, b.name}), activation)), a.channels, a.extent};
   }
   Map concat(const std::vector<Map>& maps) {
     std::vector<std::string> names;
     std::int64_t channels = 0;
     for (const Map& map : maps) names.push_back(map.name), channels += map.channels;
-    return {node("Concat", names, {attribute("axis", std::int64_t{1})}), channels, maps.front().extent};
+    return {quantised(node("Concat", names, {attribute("axis", std::int64_t{1})})), channels, maps.front().extent};
   }
   std::string dense(const std::string& x, std::int64_t in, std::int64_t out) {
-    return node("Gemm", {x, weight({out, in}), weight({out})}, {attribute("transB", std::int64_t{1})});
+    return node("Gemm", {x, panels({out, in}, in), weight({out})}, {attribute("transB", std::int64_t{1})});
   }
   std::string flat(const Map& map) { return node("Flatten", {map.name}); }
-  std::string pooled(const Map& map) { return node("Flatten", {node("GlobalAveragePool", {map.name})}); }
+  std::string pooled(const Map& map) { return node("Flatten", {quantised(node("GlobalAveragePool", {map.name}))}); }
   std::string classified(const Map& map, std::int64_t classes = 1000) { return dense(pooled(map), map.channels, classes); }
 
   Map squeeze_excite(const Map& map, std::int64_t inner) {
-    const Map small{node("GlobalAveragePool", {map.name}), map.channels, 1};
+    const Map small{quantised(node("GlobalAveragePool", {map.name})), map.channels, 1};
     const auto pointwise = [&](const std::string& x, std::int64_t in, std::int64_t out) {
-      return node("Conv", {x, weight({out, in, 1, 1}), weight({out})}, {attribute("kernel_shape", Ints{1, 1})});
+      return node("Conv", {x, panels({out, in, 1, 1}, in), weight({out})}, {attribute("kernel_shape", Ints{1, 1})});
     };
-    const std::string inside = node("Relu", {pointwise(small.name, map.channels, inner)});
-    const std::string scale =
-        node("HardSigmoid", {pointwise(inside, inner, map.channels)}, {attribute("alpha", 1.0f / 6), attribute("beta", 0.5f)});
-    return {node("Mul", {map.name, scale}), map.channels, map.extent};
+    const std::string inside = rectified(pointwise(small.name, map.channels, inner));
+    const std::string scale = quantised(
+        node("HardSigmoid", {quantised(pointwise(inside, inner, map.channels))}, {attribute("alpha", 1.0f / 6), attribute("beta", 0.5f)}));
+    return {quantised(node("Mul", {map.name, scale})), map.channels, map.extent};
   }
   /// 1x1 wide, depthwise, 1x1 narrow, and the way round where shapes allow it.
   Map inverted(const Map& in, std::int64_t wide, std::int64_t out, std::int64_t kernel, std::int64_t stride, const std::string& activation,
@@ -141,7 +168,7 @@ class Net {
     return node("Add", {node("Mul", {ratio, weight({channels})}), weight({channels})});
   }
   std::string linear(const std::string& x, std::int64_t in, std::int64_t out) {
-    return node("Add", {node("MatMul", {x, weight({in, out})}), weight({out})});
+    return node("Add", {node("MatMul", {quantised(x), panels({in, out}, in)}), weight({out})});
   }
   std::string gelu(const std::string& x) {
     const std::string factor = node("Add", {node("Erf", {node("Div", {x, real(std::sqrt(2.0f))})}), real(1)});
@@ -181,6 +208,7 @@ class Net {
 
  private:
   OnnxBuilder b_{14};
+  bool integers_ = false;
   std::uint64_t state_ = 28;
   int made_ = 0;
 };
@@ -191,8 +219,8 @@ std::string alexnet(Net& net) {
   for (const std::int64_t usual : {384, 256, 256}) m = net.conv(m, net.width(usual), net.one_of({1, 3, 5}));
   m = net.max_pool(m);
   const std::int64_t first = net.width(4096), second = net.width(4096);
-  const std::string hidden = net.node("Relu", {net.dense(net.flat(m), m.channels * m.extent * m.extent, first)});
-  return net.finish(net.dense(net.node("Relu", {net.dense(hidden, first, second)}), second, 1000));
+  const std::string hidden = net.rectified(net.dense(net.flat(m), m.channels * m.extent * m.extent, first));
+  return net.finish(net.dense(net.rectified(net.dense(hidden, first, second)), second, 1000));
 }
 
 std::string vgg(Net& net) {
@@ -203,7 +231,7 @@ std::string vgg(Net& net) {
     m = net.max_pool(m, 2, 2);
   }
   const std::int64_t hidden = net.width(2048);
-  const std::string x = net.node("Relu", {net.dense(net.flat(m), m.channels * m.extent * m.extent, hidden)});
+  const std::string x = net.rectified(net.dense(net.flat(m), m.channels * m.extent * m.extent, hidden));
   return net.finish(net.dense(x, hidden, 1000));
 }
 
@@ -375,13 +403,13 @@ std::string language(Net& net) {
 std::string sequence(Net& net) {
   std::int64_t length = net.one_of({128, 400, 1000, 4000, 8000}), channels = net.one_of({1, 3, 9, 40});
   net.builder().input("x", {1, channels, length});
-  std::string x = "x";
+  std::string x = net.quantised("x");
   for (std::uint32_t layer = 0, layers = 3 + net.below(5); layer < layers && length >= 16; ++layer) {
     const std::int64_t out = net.width(32 << (layer / 2), 4), kernel = net.one_of({3, 5, 7, 9}), stride = 1 + net.below(2),
                        pad = kernel / 2;
-    x = net.node("Conv", {x, net.weight({out, channels, kernel}), net.weight({out})},
+    x = net.node("Conv", {x, net.panels({out, channels, kernel}, channels * kernel), net.weight({out})},
                  {attribute("kernel_shape", Ints{kernel}), attribute("strides", Ints{stride}), attribute("pads", Ints{pad, pad})});
-    x = net.node(net.below(3) == 0 ? "Tanh" : "Relu", {x});
+    x = net.quantised(net.activate(x, net.below(3) == 0 ? "Tanh" : "Relu"));
     length = (length + 2 * pad - kernel) / stride + 1;
     channels = out;
   }
@@ -393,7 +421,7 @@ std::string sequence(Net& net) {
                        {attribute("hidden_size", hidden)});
     return net.finish(net.linear(net.node("Reshape", {y, net.ints({length, hidden})}), hidden, net.width(40)));
   }
-  const std::string mean = net.node("Flatten", {net.node("GlobalAveragePool", {x})});
+  const std::string mean = net.node("Flatten", {net.quantised(net.node("GlobalAveragePool", {x}))});
   return net.finish(net.dense(mean, channels, net.width(40)));
 }
 
@@ -421,10 +449,10 @@ std::span<const std::string_view> family_names() {
   return names;
 }
 
-std::string variant_of(std::string_view family, std::uint32_t number) {
+std::string variant_of(std::string_view family, std::uint32_t number, Arithmetic arithmetic) {
   for (const Family& each : kFamilies) {
     if (each.name != family) continue;
-    Net net(family, number);
+    Net net(family, number, arithmetic);
     return each.make(net);
   }
   return {};

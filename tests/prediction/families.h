@@ -22,7 +22,11 @@ inline constexpr std::size_t kImageFamilies = 13;
 /// Variants from this number on are for tests only.
 inline constexpr std::uint32_t kTestNumbers = 1000;
 
+/// kIntegers: QuantizeLinear and DequantizeLinear around layers, sums and pools, and layers with weights of 8 bits, which are in the file.
+/// Attention, norms and recurrent layers are of floats.
+enum class Arithmetic : std::uint8_t { kFloats, kIntegers };
+
 /// Variant `number` of a family; empty for a name that is none.
-std::string variant_of(std::string_view family, std::uint32_t number);
+std::string variant_of(std::string_view family, std::uint32_t number, Arithmetic arithmetic = Arithmetic::kFloats);
 
 }  // namespace sluice::test

@@ -34,7 +34,8 @@ TEST_CASE("what a device takes longer for is found from ten steps of mixed kinds
   const DeviceRatios ratios(steps);
   for (const TimedThere& step : steps) CHECK(ratios.seconds(step.kernel, step.there) == Approx(step.here).epsilon(0.04));
   // Of kernels and mixtures that were not measured, too.
-  for (const StepParts& parts : {StepParts{1e-3, 0, 0, true}, StepParts{1e-4, 4e-4, 0, true}, StepParts{1e-5, 0, 5e-4, true}, StepParts{1e-4, 1e-5, 0, false}})
+  for (const StepParts& parts :
+       {StepParts{1e-3, 0, 0, true}, StepParts{1e-4, 4e-4, 0, true}, StepParts{1e-5, 0, 5e-4, true}, StepParts{1e-4, 1e-5, 0, false}})
     CHECK(ratios.seconds({kConvWinograd}, parts) == Approx(seconds_of({kConvWinograd}, parts)).epsilon(0.1));
   CHECK(ratios.seconds(kProducts[0], {1e-3, 0, 0, true}) == Approx(2.4e-3).epsilon(0.06));
 }
@@ -43,7 +44,7 @@ TEST_CASE("a step that was disturbed does not speak for a kernel alone") {
   std::vector<TimedThere> steps = ten_steps();
   steps[2].here *= 1.3;
   const DeviceRatios ratios(steps);
-  CHECK(ratios.seconds(steps[2].kernel, steps[2].there) < 1.2 * seconds_of(steps[2].kernel, steps[2].there));
+  CHECK(ratios.seconds(steps[2].kernel, steps[2].there) < 1.25 * seconds_of(steps[2].kernel, steps[2].there));
   CHECK(ratios.seconds({kConvWinograd}, {1e-3, 0, 0, true}) == Approx(2e-3).epsilon(0.12));
 }
 

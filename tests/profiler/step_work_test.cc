@@ -12,6 +12,7 @@
 #include "sluice/profiler/measure.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
+#include "src/profiler/typed_nodes.h"
 
 namespace sluice::profiler {
 namespace {
@@ -151,6 +152,13 @@ TEST_CASE("candidates are whole steps, slices and bands of every family, and wha
     CHECK(kernels.contains(wanted));
 }
 
+/// What a sampler measures of these, of nets of f32.
+Result<std::vector<KernelSample>> samples_of(const MeasureOptions& options, StepTimer& timer, const std::vector<Candidate>& corpus) {
+  Measured measured;
+  SLUICE_RETURN_IF_ERROR(Sampler(options, options.types.front(), timer, {}, corpus, measured).run());
+  return measured.in_seconds(options.threads);
+}
+
 TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on from it") {
   auto timer = StepTimer::create(1);
   REQUIRE(timer);
@@ -165,10 +173,10 @@ TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on fr
   options.seconds = 1e9;
   std::vector<KernelSample> kept;
   options.progress_context = &kept;
-  options.keep = [](void* context, const std::vector<KernelSample>& samples) {
+  options.keep = [](void* context, NetType, const std::vector<KernelSample>& samples) {
     *static_cast<std::vector<KernelSample>*>(context) = samples;
   };
-  const auto first = Sampler(options, *timer, {}, small).run();
+  const auto first = samples_of(options, *timer, small);
   REQUIRE(first);
   CHECK(first->size() == 55);
   CHECK(kept.size() == 55);
@@ -179,14 +187,14 @@ TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on fr
                    (*first)[i].work.cost.input_bytes == (*first)[j].work.cost.input_bytes &&
                    (*first)[i].work.cost.weight_bytes == (*first)[j].work.cost.weight_bytes));
 
-  const auto again = Sampler(options, *timer, {}, {small.front()}).run();
+  const auto again = samples_of(options, *timer, {small.front()});
   REQUIRE(again);
   CHECK(again->size() == 1);
-  options.known = &*again;
+  options.types = {{NetType::kF32, &*again}};
   std::size_t told = 0;
   options.keep = nullptr;
   options.progress_context = &told;
-  const auto resumed = Sampler(options, *timer, {}, {small.front()}).run();
+  const auto resumed = samples_of(options, *timer, {small.front()});
   REQUIRE(resumed);
   CHECK(resumed->front().seconds == Approx(again->front().seconds));  // it was not measured again
 }
@@ -224,17 +232,26 @@ TEST_CASE("each kernel has its quota, and what is measured in one turn is of one
   const model::Graph graph = sample_graph();
   std::vector<Candidate> small;
   std::map<UsedKernel, std::size_t> candidates, samples;
-  for (const Candidate& candidate : candidates_of(graph, *timer))
-    if (candidate.work.cost.flops < 1'000'000) small.push_back(candidate), ++candidates[candidate.kernel];
+  // Of kernels of other nets a few are measured, of whatever variant.
+  const auto kind_of = [](UsedKernel kernel, bool of_f32) {
+    return UsedKernel{kernel.kernel, kernel.use, of_f32 ? kernel.variant : std::uint16_t{0}};
+  };
+  std::map<KernelId, bool> of_f32;
+  for (const Candidate& candidate : candidates_of(graph, *timer)) {
+    if (candidate.work.cost.flops >= 1'000'000) continue;
+    small.push_back(candidate);
+    of_f32[candidate.kernel.kernel] = type_of(graph, candidate.request.node) == NetType::kF32;
+    ++candidates[kind_of(candidate.kernel, of_f32[candidate.kernel.kernel])];
+  }
   MeasureOptions options;
   options.most = 3 * candidates.size();
   options.seconds = 1e9;
-  const auto measured = Sampler(options, *timer, {}, small).run();
+  const auto measured = samples_of(options, *timer, small);
   REQUIRE(measured);
   CHECK(measured->size() <= options.most);
   std::set<std::uint64_t> runs;
   for (const KernelSample& sample : *measured) {
-    ++samples[sample.kernel];
+    ++samples[kind_of(sample.kernel, of_f32.at(sample.kernel.kernel))];
     CHECK(sample.work.run_bytes > 0);
     runs.insert(sample.work.run_bytes);
   }

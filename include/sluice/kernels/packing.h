@@ -73,6 +73,8 @@ void pack_depthwise(const PackSource& source, PanelRange p, std::span<std::byte>
 
 /// The layout of panels of this storage.
 model::PanelLayout layout_of(PanelStorage storage) noexcept;
+/// `storage`, or one of more bits that takes no more bytes: scales and half-filled blocks of few values do not pay.
+PanelStorage smallest_from(PanelStorage storage, std::int64_t values_of_lane) noexcept;
 /// The largest magnitude of the values; infinite or NaN where one of them is.
 float largest_magnitude(const PackSource& source) noexcept;
 

@@ -15,25 +15,33 @@
 #include "sluice/core/units.h"
 #include "sluice/model/graph.h"
 #include "sluice/profiler/device_profile.h"
+#include "sluice/profiler/net_type.h"
 
 namespace sluice::profiler {
 
 /// What reading is timed with: of a smaller file too much is waiting for the first bytes.
 inline constexpr Bytes kLeastFileToRead{64 << 20};
 
+/// Nets of one type, which are measured by themselves.
+struct MeasuredType {
+  NetType type = NetType::kF32;
+  /// Samples of a measurement that was interrupted: they are not measured again. May be null.
+  const std::vector<KernelSample>* known = nullptr;
+};
+
 struct MeasureOptions {
   int threads = 1;
+  /// One after the other. Of other types a few steps are measured with the first one. At least one.
+  std::vector<MeasuredType> types{{}};
   /// A file of at least kLeastFileToRead on the disk that models lie on. Empty: reads are not measured.
   std::string file{};
   /// Their nodes are measured beside the built-in ones: plans of these models become more exact.
   std::vector<const model::Graph*> graphs{};
-  std::size_t most = 600;  // measurements of steps
-  double seconds = 75;     // after which no further step is begun
+  std::size_t most = 600;  // measurements of steps, for each type
+  double seconds = 75;     // after which no further step of a type is begun
   Bytes memory{};          // that the system has left: with 1.5 GiB runs of all sizes are measured, below 384 MiB those of up to 96 MiB
-  /// Samples of a measurement that was interrupted: they are not measured again. May be null.
-  const std::vector<KernelSample>* known = nullptr;
-  /// Called from time to time with the samples so far, so that they can be saved for that. May be null.
-  void (*keep)(void* context, const std::vector<KernelSample>& samples) = nullptr;
+  /// Called from time to time with the samples of a type so far, so that they can be saved for `known`. May be null.
+  void (*keep)(void* context, NetType type, const std::vector<KernelSample>& samples) = nullptr;
   /// Called before each of `all` measurements, to show progress. May be null.
   void (*progress)(void* context, std::size_t done, std::size_t all) = nullptr;
   void* progress_context = nullptr;

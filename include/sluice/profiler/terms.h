@@ -183,6 +183,20 @@ constexpr bool by_value(KernelId kernel) noexcept {
   return kernel == kAffine || kernel == kLayerNorm || kernel == kIntegerTable || kernel == kIntegerSoftmax;
 }
 
+/// Rows, where each begins and ends: not of bytes that pass one by one, whose rows are as long as a net's maps or hold one pixel.
+inline double rows_of(KernelId kernel, const StepWork& work) noexcept {
+  using namespace kernels::kernel_id;
+  const bool passes = kernel == kIntegerTable || kernel == kIntegerQuantize || kernel == kIntegerDequantize;
+  return passes ? 0 : static_cast<double>(work.shape.rows);
+}
+
+/// Vectors of outputs of a window of bytes: what each takes does not fall with the channels in it.
+inline double vectors_of_window(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  if (kernel != kernels::kernel_id::kIntegerPool) return 0;
+  const double lanes = tile.panels * 2 * static_cast<double>(model::kPanelLanes);  // twice the sums of a tile's row
+  return static_cast<double>(work.shape.rows) * work.shape.columns * std::ceil(work.shape.channels / lanes);
+}
+
 inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
 inline constexpr std::size_t kFromOthers = kTerms - 3, kTogether = kTerms - 2;
 
@@ -255,8 +269,8 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
           weights,
           tiled ? flops * (1 / full - 1) : 0,
           tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
-          tiled ? tiles : 0,
-          static_cast<double>(work.shape.rows),
+          tiled ? tiles : vectors_of_window(kernel, work, tile),
+          rows_of(kernel, work),
           may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
           may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,

@@ -44,8 +44,8 @@ HWY_INLINE V exp(D d, V x) {
   const V mantissa = hn::Add(hn::Set(d, 1.0f), parts.expm1_r);
   const auto tiny = hn::Lt(parts.real_n, hn::Set(d, -126.0f));  // less than 2^-126: the mantissa is less than sqrt(2)
   if (hn::AllFalse(d, tiny)) return fn::times_power_of_two(d, mantissa, parts.n, parts.real_n);
-  const V normal = fn::times_power_of_two(d, mantissa, hn::IfThenZeroElse(hn::RebindMask(di, tiny), parts.n),
-                                          hn::IfThenZeroElse(tiny, parts.real_n));
+  const V normal =
+      fn::times_power_of_two(d, mantissa, hn::IfThenZeroElse(hn::RebindMask(di, tiny), parts.n), hn::IfThenZeroElse(tiny, parts.real_n));
   const V one = hn::Set(d, 0x1p-62f);
   const V scaled = hn::Mul(mantissa, fn::power_of_two(d, hn::Add(parts.n, hn::Set(di, 64))));
   const auto units = hn::Sub(hn::BitCast(di, hn::Add(scaled, one)), hn::BitCast(di, one));
