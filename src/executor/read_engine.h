@@ -39,8 +39,9 @@ inline constexpr std::uint64_t kPlanBlock = 4096;  // what the stretches of a pl
 /// leaves them to the system: with a glance before it, below the 100 ms in which a cancellation ends a run.
 inline constexpr std::int64_t kGlanceNs = 20'000'000;
 inline constexpr std::int64_t kPatienceNs = 50'000'000;
-/// How long a pause of the rate limit lasts at most before its caller may start more: gates open meanwhile, and a device would be told at once.
-inline constexpr std::int64_t kPauseNs = 100'000;
+/// How long a pause of the rate limit lasts at most before its caller may start more, where there is room: gates open meanwhile, and a device
+/// would be told at once.
+inline constexpr std::int64_t kPauseNs = 250'000;
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 /// What a wait finds when it looks up.
@@ -107,8 +108,9 @@ class ReadEngine {
   std::uint64_t pushed() const noexcept { return pushed_; }
   std::uint64_t published() const noexcept { return published_; }
 
-  /// Takes one step with the front piece, of which there is one: waits until a read has ended, or pauses for the rate limit, or decodes what
-  /// the read brought. Returns the first error; without one after `look` said kLeave too. Errors: those of the source and the decoders; kIo (ETIMEDOUT); kCancelled.
+  /// Takes one step with the front piece, of which there is one: waits until a read has ended, or pauses for the rate limit, or decodes what the
+  /// read brought. Returns the first error; without one after `look` said kLeave too. Errors: those of the source and the decoders; kIo
+  /// (ETIMEDOUT); kCancelled.
   template <class Look>
   Status step(const Look& look) noexcept;
   /// The first half of it: waits until a read has ended, of which one is under way, and leaves what it brought.
@@ -191,7 +193,7 @@ Status ReadEngine::step(const Look& look) noexcept {
   const Piece& front = pieces_[front_ % model::kReadSlots];
   if (!front.arrived) return await_read(look);
   if (const std::int64_t left = pause_left(front); left > 0 && look() != Verdict::kCallOff) {
-    clock_.sleep_ns(std::min(left, kPauseNs));
+    clock_.sleep_ns(std::min(left, may_start() ? kPauseNs : kGlanceNs));
     return {};
   }
   return give_up(decode_front());

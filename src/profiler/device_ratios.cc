@@ -1,5 +1,6 @@
 #include "src/profiler/device_ratios.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -31,10 +32,10 @@ bool counts_bytes(KernelId kernel, std::size_t term) noexcept {
 
 double sum_of(const StepParts& parts) noexcept { return parts.arithmetic + parts.bytes + parts.far_bytes; }
 
-/// One of the unknowns, with what each step's logarithm changes by where it does.
+/// One of the unknowns, and how far it is expected from 0.
 struct Unknown {
   double* value;
-  double deviation;  // it is drawn to 0
+  double deviation;
 };
 
 }  // namespace
@@ -67,7 +68,7 @@ double DeviceRatios::seconds(UsedKernel kernel, const StepParts& there) const no
 DeviceRatios::DeviceRatios(std::span<const TimedThere> steps) {
   std::vector<TimedThere> all;
   for (const TimedThere& step : steps)
-    if (step.here > 0 && sum_of(step.there) > 0) all.push_back(step);
+    if (std::isfinite(step.here) && std::isfinite(1 / sum_of(step.there)) && step.here > 0 && sum_of(step.there) > 0) all.push_back(step);
   for (const TimedThere& step : all) log_more_.emplace(step.kernel, 0.0);
   std::vector<Unknown> unknowns = {
       {&log_products_, kOfProducts}, {&log_others_, kOfOthers}, {&log_bytes_, kOfBytes}, {&log_far_, kOfFarBytes}};
@@ -80,6 +81,7 @@ DeviceRatios::DeviceRatios(std::span<const TimedThere> steps) {
     return its ? arithmetic(step.kernel, there.products) * there.arithmetic / seconds(step.kernel, there) : 0.0;
   };
   constexpr int kRounds = 300;
+  constexpr double kFarthest = 0.5;  // at once: where most of a time becomes little, the slope there says too much
   for (int round = 0; round < kRounds; ++round) {
     for (const Unknown& unknown : unknowns) {
       double slope = -*unknown.value / (unknown.deviation * unknown.deviation), curve = 1 / (unknown.deviation * unknown.deviation);
@@ -88,7 +90,7 @@ DeviceRatios::DeviceRatios(std::span<const TimedThere> steps) {
         slope += changes * missed / (kOfStep * kOfStep);
         curve += changes * changes / (kOfStep * kOfStep);
       }
-      *unknown.value += slope / curve;
+      *unknown.value += std::clamp(slope / curve, -kFarthest, kFarthest);
     }
   }
 }

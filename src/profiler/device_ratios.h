@@ -4,8 +4,9 @@
 //     seconds here = exp(arithmetic of all + arithmetic of this kernel) * arithmetic there + exp(bytes) * bytes there + exp(far) * far bytes there
 //
 // A few measured steps say less than there are unknowns, so each of these is drawn to what is usual: kernels to the common factor of those that
-// multiply by weights, or of the others, and bytes and others to taking as long as there. (One factor for each kernel, with a tilt over its times, took a dense layer of one row, which waits for weights, for one of
-// many rows: encoders were predicted at half their time on a narrower instruction set.)
+// multiply by weights, or of the others, and bytes and others to taking as long as there. (One factor for each kernel, with a tilt over its times,
+// took a dense layer of one row, which waits for weights, for one of many rows: encoders were predicted at half their time on a narrower
+// instruction set.)
 #pragma once
 
 #include <cstddef>

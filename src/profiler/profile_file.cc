@@ -109,13 +109,14 @@ UsedKernel kernel_of(const Json& json) {
           integer<std::uint16_t>(json.at("variant"))};
 }
 
-constexpr double kLeastTime = 1e-12, kMostTime = 1e6;  // seconds of a step
-constexpr std::size_t kMostFitted = 400;               // samples of one kernel: a fit takes their number cubed
+constexpr std::size_t kMostFitted = 400;  // samples of one kernel: a fit takes their number cubed
+
+constexpr double kMostRate = 1e3;  // seconds for one of what a term counts
 
 KernelRates rates_of(const Json& json) {
   KernelRates rates{kernel_of(json), json.at("seconds_per").get<Terms>(), json.at("scales").get<Features>(), positive(json.at("error"))};
   for (const double value : rates.seconds_per)
-    if (!std::isfinite(value) || value < 0) throw Mistake{"is no device profile: a kernel's rate is below zero"};
+    if (!(value >= 0 && value <= kMostRate)) throw Mistake{"is no device profile: a kernel's rate is below zero, or above 1000 seconds"};
   for (const float value : rates.scales)
     if (!std::isfinite(value) || value < 0) throw Mistake{"is no device profile: a feature's scale is below zero"};
   return rates;
@@ -131,7 +132,8 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
       json.at(11).get<double>()};
   sample.work.run_bytes = bytes(12);
   sample.work.shape.epilogue = extent(13);
-  if (!(sample.seconds >= kLeastTime && sample.seconds <= kMostTime)) throw Mistake{"is no device profile: a step's time is no time"};
+  if (!(sample.seconds >= kLeastStepSeconds && sample.seconds <= kMostStepSeconds))
+    throw Mistake{"is no device profile: a step's time is no time"};
   if (!std::isfinite(sample.weight)) throw Mistake{"is no device profile: a sample's weight is no number"};
   return sample;
 }

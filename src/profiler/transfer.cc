@@ -107,6 +107,8 @@ class Transfer {
     parts.arithmetic *= there / fitted;
     parts.bytes *= there / fitted;
     parts.far_bytes *= there / fitted;
+    const double sum = parts.arithmetic + parts.bytes + parts.far_bytes;
+    if (!std::isfinite(sum) || sum <= 0) return {.arithmetic = there, .products = parts.products};  // rates that say nothing of this tile
     return parts;
   }
 
@@ -148,7 +150,8 @@ class Transfer {
     const DeviceRatios ratios(timed_);
     for (KernelSample& sample : profile_.samples)
       if (rates_there(sample.kernel) != nullptr)
-        sample.seconds = ratios.seconds(sample.kernel, parts_there(sample.kernel, sample.work, sample.seconds, tile_));
+        sample.seconds = std::clamp(ratios.seconds(sample.kernel, parts_there(sample.kernel, sample.work, sample.seconds, tile_)),
+                                    kLeastStepSeconds, kMostStepSeconds);
     profile_.device = device_name();
     profile_.isa = name_of(active_isa());
     profile_.threads = options_.threads;

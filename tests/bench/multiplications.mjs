@@ -1,4 +1,4 @@
-// What a model's multiplications would take at the FMA peak: no kernel of its numeric classes could be faster. Transforms, memory and everything that
+// What a model's multiplications would take at the FMA peak: no kernel that computes all of them could be faster. Transforms, memory and everything that
 // does not multiply are left out. Winograd nodes need 36 products for 16 outputs of 9 taps, a quarter of what their shapes say. Products of
 // integers have a peak of their own, so a model that has any gets no bound.
 const kWinogradSaving = 4;

@@ -44,6 +44,7 @@ TEST_CASE("a step that was disturbed does not speak for a kernel alone") {
   std::vector<TimedThere> steps = ten_steps();
   steps[2].here *= 1.3;
   const DeviceRatios ratios(steps);
+  // Its kernel's other step, and what is usual of kernels, hold against it: the rest of the 1.3.
   CHECK(ratios.seconds(steps[2].kernel, steps[2].there) < 1.25 * seconds_of(steps[2].kernel, steps[2].there));
   CHECK(ratios.seconds({kConvWinograd}, {1e-3, 0, 0, true}) == Approx(2e-3).epsilon(0.12));
 }

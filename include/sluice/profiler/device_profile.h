@@ -75,6 +75,9 @@ struct Interruptions {
 };
 inline constexpr double kLeastInterrupted = 4e-6;  // seconds: ten, a hundred and a thousand times as long are the runs above
 
+/// What a measured step may take in a profile's file.
+inline constexpr double kLeastStepSeconds = 1e-12, kMostStepSeconds = 1e6;
+
 /// Rates of one device at one number of threads.
 struct DeviceProfile {
   std::string device;  // the CPU's own name; empty: assumed, not measured

@@ -144,9 +144,11 @@ class Chains {
   HWY_INLINE void add_first(float left, const V (&right)[kVectors]) {
     const D d;
     bool are_usual = true;
-    for (const V& of_right : right) {
-      const V product = hn::Abs(hn::Mul(hn::Set(d, left), of_right));
-      are_usual = are_usual && hn::AllTrue(d, hn::And(hn::Ge(product, hn::Set(d, 0x1p-50f)), hn::Le(product, hn::Set(d, 0x1p100f))));
+    for (int v = 0; v < kVectors; ++v) {
+      const V product = hn::Abs(hn::Mul(hn::Set(d, left), right[v]));
+      const auto usual = hn::And(hn::Ge(product, hn::Set(d, 0x1p-50f)), hn::Le(product, hn::Set(d, 0x1p100f)));
+      const auto nothing = hn::And(hn::Eq(product, hn::Zero(d)), hn::Eq(sums_[v], hn::Zero(d)));  // a channel of zeros
+      are_usual = are_usual && hn::AllTrue(d, hn::Or(usual, nothing));
     }
     if (are_usual) {
       is_scaled_ = false;
@@ -157,13 +159,16 @@ class Chains {
     multiply(left, right);
   }
 
-  /// Is the product with a subnormal factor less than a quarter of the last bit of each sum?
+  /// Is the product with a subnormal factor less than a quarter of the last bit of each sum, or a 0 that leaves the sum as it is?
   HWY_INLINE bool changes_nothing(const V (&right)[kVectors]) const {
     const D d;
+    const hn::RebindToUnsigned<D> du;
     bool changes = false;
     for (int v = 0; v < kVectors; ++v) {
       const auto small = hn::And(hn::Ge(hn::Abs(sums_[v]), hn::Set(d, 0x1p-50f)), hn::Le(hn::Abs(right[v]), hn::Set(d, 0x1p20f)));
-      changes = changes || !hn::AllTrue(d, small);
+      const auto is_minus_zero = hn::RebindMask(d, hn::Eq(hn::BitCast(du, sums_[v]), hn::Set(du, 0x80000000u)));
+      const auto zero = hn::AndNot(is_minus_zero, hn::Eq(right[v], hn::Zero(d)));
+      changes = changes || !hn::AllTrue(d, hn::Or(small, zero));
     }
     return !changes;
   }
