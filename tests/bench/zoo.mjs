@@ -1,5 +1,5 @@
 // Every ONNX file of a folder on Sluice beside ONNX Runtime: are the answers right, are the bits the same in the smallest budget, how long does it
-// take beside what its multiplications alone would at the FMA peak, and where it takes longer than the peer, which nodes cost it.
+// take, beside what its multiplications alone would at the FMA peak, and where it takes longer than the peer, which nodes cost it.
 //
 //     node zoo.mjs --modules DIR/node_modules --build DIR --work DIR [--threads N] [--blocks N] [--runs N] [--dim NAME=EXTENT]... [--steps N] [--json]
 //                  FILE_OR_FOLDER...
@@ -169,7 +169,10 @@ function printSummary(total, threads) {
       `; ${total.other_bits} with other bits in the smallest budget; largest difference ${total.largest_difference.toExponential(1)}`,
   );
   if (total.with_bound.models > 0)
-    console.log(`multiplications alone, at the FMA peak: ${total.with_bound.bound.toFixed(3)} of the peer's time where ours is ${total.with_bound.geometric_mean.toFixed(3)} (${total.with_bound.models} models)`);
+    console.log(
+      `multiplications alone, at the FMA peak: ${total.with_bound.bound.toFixed(3)} of the peer's time where ours is ` +
+        `${total.with_bound.geometric_mean.toFixed(3)} (${total.with_bound.models} models)`,
+    );
   console.log(`worst: ${total.worst.map(({ model, ratio }) => `${model} ${ratio.toFixed(2)}`).join(', ')}`);
 }
 
