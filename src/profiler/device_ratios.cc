@@ -15,13 +15,15 @@ constexpr double kOfOthers = 0.4, kOfBytes = 0.4, kOfFarBytes = 0.4;
 constexpr double kOfKernel = 0.25;  // beyond the common factor
 constexpr double kOfStep = 0.06;    // what a step is missed by there and here together
 
-/// Terms of latency.h that count bytes that caches which cores share have lost.
+static_assert(kTerms == 21, "a new term counts bytes, far bytes or neither: say which below");
+
+/// Terms of terms.h that count bytes that caches which cores share have lost.
 bool counts_far_bytes(std::size_t term) noexcept { return term == 10 || term == 15; }
 
 /// Terms that count other bytes.
 bool counts_bytes(KernelId kernel, std::size_t term) noexcept {
   constexpr unsigned kAll = 1u << 2 | 1u << 3 | 1u << 9;
-  constexpr unsigned kOthers = 1u << 4 | 1u << 13 | 1u << 14 | 1u << 16 | 1u << 17;
+  constexpr unsigned kOthers = 1u << 4 | 1u << detail::kOfLargeOutput | 1u << detail::kOfLargeInput | 1u << 16 | 1u << 17;
   constexpr unsigned kRecurrent = kAll | 1u << 4;
   const unsigned beyond = 1u << (kTerms - 1) | 1u << detail::kFromOthers;
   const unsigned counted = detail::is_recurrent(kernel)   ? kRecurrent

@@ -1,7 +1,8 @@
-// How much longer one device takes than another: for arithmetic, by kernel, for the bytes that pass, and for those that come from
-// beyond a core's own cache.
+// How much longer one device takes than another: for arithmetic, by kernel, for the bytes that pass, and for far ones, which caches that cores
+// share have lost.
 //
-//     seconds here = exp(arithmetic of all + arithmetic of this kernel) * arithmetic there + exp(bytes) * bytes there + exp(far) * far bytes there
+//     seconds here = exp(arithmetic of all + arithmetic of this kernel) * arithmetic there
+//                    + exp(bytes) * bytes there + exp(far) * far bytes there
 //
 // A few measured steps say less than there are unknowns, so each of these is drawn to what is usual: kernels to the common factor of those that
 // multiply by weights, or of the others, and bytes and others to taking as long as there. (One factor for each kernel, with a tilt over its times,
@@ -41,11 +42,12 @@ class DeviceRatios {
   explicit DeviceRatios(std::span<const TimedThere> steps);
 
   double seconds(UsedKernel kernel, const StepParts& there) const noexcept;
+
+ private:
   double arithmetic(UsedKernel kernel, bool products) const noexcept;
   double bytes() const noexcept;
   double far_bytes() const noexcept;
 
- private:
   double log_products_ = 0;
   double log_others_ = 0;
   double log_bytes_ = 0;

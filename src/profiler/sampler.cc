@@ -26,11 +26,6 @@ constexpr std::size_t kComings = 3;
 constexpr std::size_t kBetweenKeeps = 50;
 constexpr double kLongestStep = 0.012;  // seconds, by assumed rates: longer steps are priced by rates alone
 
-bool same(const StepWork& a, const StepWork& b) noexcept {
-  return a.cost.flops == b.cost.flops && a.cost.input_bytes == b.cost.input_bytes && a.cost.output_bytes == b.cost.output_bytes &&
-         a.cost.weight_bytes == b.cost.weight_bytes && a.shape == b.shape && a.variant == b.variant;
-}
-
 void add(std::vector<Candidate>& candidates, const StepTimer& timer, const StepTimer::Request& request) {
   Candidate candidate{request, {request.kernel.id, request.use}, {}};
   candidate.work = work_of(request.kernel, request.use, request.graph, request.node, timer.extent_of(request));
@@ -72,6 +67,11 @@ double middle(std::vector<double> values) {
 }
 
 }  // namespace
+
+bool same_step(const StepWork& a, const StepWork& b) noexcept {
+  return a.cost.flops == b.cost.flops && a.cost.input_bytes == b.cost.input_bytes && a.cost.output_bytes == b.cost.output_bytes &&
+         a.cost.weight_bytes == b.cost.weight_bytes && a.shape == b.shape && a.variant == b.variant;
+}
 
 double usual_share(const Candidate& candidate, NetType nets) noexcept {
   const model::Node& node = candidate.request.node;
@@ -174,7 +174,7 @@ void Sampler::group_corpus() {
     assumed_.push_back(seconds);
     kind.share += weight * seconds;
     all += weight * seconds;
-    const auto known = [&](std::size_t other) { return same(corpus_[other].work, candidate.work); };
+    const auto known = [&](std::size_t other) { return same_step(corpus_[other].work, candidate.work); };
     if (seconds < kLongestStep && std::none_of(kind.candidates.begin(), kind.candidates.end(), known)) kind.candidates.push_back(c);
   }
   for (auto& [kernel, kind] : kinds_) kind.share /= std::max(all, 1e-9);
@@ -186,7 +186,7 @@ void Sampler::group_corpus() {
 void Sampler::drop_repeated() {
   std::vector<Candidate> once;
   for (const Candidate& candidate : required_) {
-    const auto is_it = [&](const Candidate& c) { return c.kernel == candidate.kernel && same(c.work, candidate.work); };
+    const auto is_it = [&](const Candidate& c) { return c.kernel == candidate.kernel && same_step(c.work, candidate.work); };
     if (std::any_of(once.begin(), once.end(), is_it)) continue;
     once.push_back(candidate);
     std::erase_if(kinds_[kind_of(candidate)].candidates, [&](std::size_t c) { return is_it(corpus_[c]); });
@@ -200,7 +200,7 @@ void Sampler::take_known() {
   const double anchor = timer_.time_anchor();
   for (const KernelSample& sample : *of_.known) {
     if (full()) return;
-    const auto is_it = [&](const Candidate& c) { return c.kernel == sample.kernel && same(c.work, sample.work); };
+    const auto is_it = [&](const Candidate& c) { return c.kernel == sample.kernel && same_step(c.work, sample.work); };
     std::vector<Candidate> still_required;
     for (const Candidate& candidate : required_) {
       if (!is_it(candidate)) still_required.push_back(candidate);

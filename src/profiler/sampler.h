@@ -10,7 +10,8 @@
 //
 // Nets of each type are measured by themselves: with what they have, in rounds of their own, to limits of their own.
 //
-// Invariants: no step is measured twice in nets of one type; never more than MeasureOptions::most; the same corpus, limits and times give the same choices.
+// Invariants: no step is measured twice in nets of one type; never more than MeasureOptions::most; the same corpus, limits and times give the
+// same choices.
 #pragma once
 
 #include <algorithm>
@@ -31,6 +32,9 @@ struct Candidate {
   UsedKernel kernel;
   StepWork work;
 };
+
+/// Are they the same step, of whatever run?
+bool same_step(const StepWork& a, const StepWork& b) noexcept;
 
 /// All steps of a graph's nodes on every kernel that would be preferred, or that another class or device may prefer: whole, a quarter of
 /// their channels, a band of rows, from derived weights.

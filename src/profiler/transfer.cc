@@ -60,10 +60,7 @@ class Transfer {
 
   bool was_measured(const Candidate& candidate) const {
     const auto samples = detail::of_kernel(profile_.samples, candidate.kernel);
-    return std::any_of(samples.begin(), samples.end(), [&](const KernelSample& s) {
-      return s.work.cost.flops == candidate.work.cost.flops && s.work.cost.weight_bytes == candidate.work.cost.weight_bytes &&
-             s.work.shape == candidate.work.shape;
-    });
+    return std::any_of(samples.begin(), samples.end(), [&](const KernelSample& s) { return same_step(s.work, candidate.work); });
   }
 
   /// Whole, uncut steps of the kernels that the other profile knows.
