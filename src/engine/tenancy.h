@@ -72,7 +72,7 @@ class Tenancy {
   /// Is this a forked child of the process that made it? Threads are not forked, so nothing that waits for one ends here.
   bool foreign() const noexcept { return ::getpid() != process_; }
   const TenancyOptions& options() const noexcept { return options_; }
-  /// Null before the first tenant.
+  /// Null as long as no plan shares a step.
   ThreadPool* pool() const noexcept { return pool_.get(); }
 
  private:
@@ -96,6 +96,7 @@ class Tenancy {
   bool has_room(const Arrangement& next, const PlacedPlan& plan) const noexcept;
   Result<PlacedPlan> adopt_in_window(const Tenant& tenant) const;
   void place(Arrangement& next);
+  Status start_threads(const Arrangement& next);
   Status move_in(Arrangement next);
   Result<std::vector<BoundSession>> bind_all(const Arrangement& next, bool keeps_bytes);
   executor::Holding holding_of(std::size_t index, const PlacedPlan& plan) const;
@@ -115,7 +116,8 @@ class Tenancy {
   TenancyOptions options_;
   Bytes overhead_;
   std::uint64_t plans_made_ = 0;
-  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ThreadPool> caller_;  // the calling thread alone: of plans that share no step
+  std::unique_ptr<ThreadPool> pool_;    // of the others; null as long as there are none
   Arena arena_;  // not in a window
   std::vector<Tenant*> tenants_;
   Tenant* owner_ = nullptr;              // whose turn it is: what passes through the arena is its own

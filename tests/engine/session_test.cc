@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "sluice/engine/engine.h"
@@ -359,6 +360,28 @@ TEST_CASE("each step's time is kept where that was asked for") {
   CHECK(stall == (*timed)->stats().stall_ns);
   CHECK(compute > 0);
   CHECK(compute + stall <= (*timed)->stats().wall_ns);
+}
+
+TEST_CASE("threads that no step would share are not started") {
+  const auto threads_now = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const Fixture fixture;
+  auto planned = plan_session(*fixture.model, {.threads = 2});
+  REQUIRE(planned);
+  std::ptrdiff_t started[2];
+  for (const bool shared : {false, true}) {
+    for (plan::Step& step : planned->plan.steps) step.alone = true;
+    planned->plan.steps.back().alone = !shared;
+    REQUIRE(plan::shares_steps(planned->plan) == shared);
+    const auto before = threads_now();
+    auto session = Session::create(fixture.model, {.threads = 2, .plan = &planned->plan});
+    REQUIRE(session);
+    started[shared] = threads_now() - before;
+    CHECK(fixture.run(**session).value_or(false));
+  }
+  CHECK(started[1] == started[0] + 1);
 }
 
 TEST_CASE("processors for compute and loads are kept to, and impossible ones refused") {

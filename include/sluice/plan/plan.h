@@ -198,6 +198,12 @@ struct Plan {
   const Buffer& buffer(BufferId id) const noexcept { return buffers[id.index()]; }
 };
 
+/// Is there a step that all threads of the plan share, here or in a subgraph?
+inline bool shares_steps(const Plan& plan) noexcept {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) { return !step.alone; }) ||
+         std::any_of(plan.subplans.begin(), plan.subplans.end(), shares_steps);
+}
+
 /// Of the plan of a subgraph: what the step that runs it holds, so that no buffer and no load of this plan has it. By tensor and by weight.
 struct Outside {
   std::vector<bool> tensors;
