@@ -64,6 +64,7 @@ class ScratchFile {
 void limit_reads(DeviceProfile& profile, double limit) {
   if (limit <= 0) return;
   for (profiler::ReadRate& read : profile.reads) read.bytes_per_second = std::min(read.bytes_per_second, limit);
+  profile.reads_at_once = 1;  // a limit is kept read by read
 }
 
 /// The largest of the models, if it is large enough to be timed: plans wait for the disk that it lies on, and what was just written may
@@ -165,6 +166,7 @@ void print_as_text(const DeviceProfile& profile, const std::string& path) {
   fmt::print("\n  {:<28}{:>8}{:>16}\n", "reads of", "at once", "rate");
   for (const profiler::ReadRate& read : profile.reads)
     fmt::print("  {:<28}{:>8}{:>11.2f} GB/s\n", format_bytes(Bytes(read.piece_bytes)), read.depth, read.bytes_per_second * 1e-9);
+  if (!profile.reads.empty()) fmt::print("  {:<36}{:>11}\n", "reads of eight that it works at together", profile.reads_at_once);
   fmt::print("  {:<36}{:>11.2f} GB/s\n", "checksums", profile.verify_bytes_per_second * 1e-9);
   fmt::print("  {:<36}{:>11.2f} billion a second\n", "coded values", profile.decoded_per_second * 1e-9);
   fmt::print("  {:<36}{:>11.0f} us\n  {:<36}{:>11.0f} us\n", "the first bytes after a gate", profile.load_start_seconds * 1e6,

@@ -91,6 +91,7 @@ Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& pla
     costs.load.push_back(profiler::load_seconds(profile, load.file.size));
     costs.decode.push_back(planner::decode_seconds(profile, load.file.size.count()));
   }
+  planner::set_reads(profile, plan.loads.size(), [&](std::size_t k) { return plan.loads[k].file.size.count(); }, costs);
   return costs;
 }
 

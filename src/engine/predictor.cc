@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sluice/kernels/registry.h"
+#include "sluice/planner/stream/expect.h"
 #include "sluice/profiler/latency.h"
 #include "src/core/out_of_memory.h"
 #include "src/engine/budget.h"
@@ -96,7 +97,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
   planner::Gates gates;
   for (const plan::Load& load : plan.loads)
     gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
-  const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
+  const planner::Timeline timeline = planner::expect(schedule, costs, gates, kind).steps;
 
   LatencyPrediction prediction;
   prediction.peak = engine::budget_of(model, plan.arena_bytes, overhead, options);

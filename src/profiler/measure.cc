@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <span>
 #include <string_view>
 
@@ -22,7 +21,6 @@
 namespace sluice::profiler {
 namespace {
 
-constexpr std::size_t kPasses = 2;
 // What runs of nets of 6 to 465 steps took beside their steps, for each step: 0.07 to 0.28 us. (sluice-bench-net-steps)
 constexpr double kDispatchSeconds = 0.15e-6;
 // What a shared machine's speed differs by between a profile and the nets after it: -10, -9, -6, -6, -2, -1 and 2 % in seven evaluations with
@@ -100,29 +98,23 @@ class Measurement {
     {
       const ScopedAffinity processors(load_cpus);
       SLUICE_ASSIGN_OR_RETURN(profile_.reads, measure_reads(options_.file));
+      // The smallest piece, read alone, is nearly all waiting.
+      const ReadRate& smallest = profile_.reads.front();
+      const double start = static_cast<double>(smallest.piece_bytes) / smallest.bytes_per_second;
+      SLUICE_ASSIGN_OR_RETURN(profile_.reads_at_once, measure_reads_at_once(options_.file, start));
+      profile_.load_start_seconds = profile_.wake_seconds + start;
     }
     const ReadRate best = best_reads(profile_);
     profile_.read_piece_bytes = best.piece_bytes;
     profile_.reads_in_flight = best.depth;
-    // The smallest piece, read alone, is nearly all waiting.
-    const ReadRate& smallest = profile_.reads.front();
-    profile_.load_start_seconds = profile_.wake_seconds + static_cast<double>(smallest.piece_bytes) / smallest.bytes_per_second;
     // A wide and deep convolution keeps every thread busy with what most networks do most of the time.
     const StepTimer::Request request = busy_request(built_in_);
     // The system moves computing threads off the loader's processor in time; here there is little.
     const ScopedAffinity processors(other_processors(load_cpus));
-    constexpr double kNever = std::numeric_limits<double>::infinity();
-    double alone = kNever;
-    Together together;  // of the pass that read faster: its steps stood beside those reads
-    for (std::size_t pass = 0; pass < kPasses; ++pass) {
-      SLUICE_ASSIGN_OR_RETURN(const auto timed, timer.time(request));
-      if (timed) alone = std::min(alone, timed->seconds);
-      SLUICE_ASSIGN_OR_RETURN(const Together taken,
-                              timer.time_beside_reads(request, {options_.file, best.piece_bytes, best.depth, load_cpus}));
-      if (taken.bytes_per_second > together.bytes_per_second) together = taken;
-    }
-    profile_.read_rate_beside_compute = std::clamp(together.bytes_per_second / best.bytes_per_second, 0.1, 1.0);
-    if (alone < kNever && together.work_seconds > 0) profile_.step_time_beside_reads = std::clamp(together.work_seconds / alone, 1.0, 10.0);
+    SLUICE_ASSIGN_OR_RETURN(const Together together,
+                            timer.time_beside_reads(request, {options_.file, best.piece_bytes, best.depth, load_cpus}));
+    profile_.read_rate_beside_compute = std::clamp(together.read_rate, 0.1, 1.0);
+    profile_.step_time_beside_reads = std::clamp(together.work_seconds, 1.0, 10.0);
     return {};
   }
 

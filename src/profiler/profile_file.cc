@@ -190,6 +190,10 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
   // Assumed for a profile that was written before this was measured.
   if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
+  if (json.contains("reads_at_once")) {
+    profile.reads_at_once = integer<std::uint32_t>(json.at("reads_at_once"));
+    if (profile.reads_at_once < 1) throw Mistake{"is no device profile: its disk reads nothing"};
+  }
   if (json.contains("copies_views")) profile.copies_views = json.at("copies_views").get<bool>();
   profile.load_start_seconds = positive(json.at("load_start_seconds"));
   profile.wake_seconds = positive(json.at("wake_seconds"));
@@ -246,6 +250,7 @@ Json json_of(const DeviceProfile& profile) {
     json["interrupted"] = rounded(profile.interruptions.share, 3);
     json["interruptions_met"] = Json::array({rounded(profile.interruptions.met[0], 3), rounded(profile.interruptions.met[1], 3)});
   }
+  if (profile.reads_at_once > 1) json["reads_at_once"] = profile.reads_at_once;
   if (profile.copies_views) json["copies_views"] = true;
   if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;
   return json;

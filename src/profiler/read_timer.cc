@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <memory>
 
 #include "sluice/core/arena.h"
@@ -16,6 +17,7 @@
 #include "sluice/profiler/measure.h"
 #include "src/model/aligned_buffer.h"
 #include "src/model/read_queue.h"
+#include "src/profiler/middle.h"
 #include "src/profiler/stopwatch.h"
 
 namespace sluice::profiler {
@@ -27,6 +29,9 @@ constexpr Bytes kRoom(kPieces.back() * (kDepths.back() + 1));  // one more than 
 constexpr std::uint64_t kMostRead = 256 << 20;
 constexpr double kSecondsEach = 0.2;
 constexpr int kReadPasses = 2;  // the better counts: a disk that others share is slow for seconds at a time
+constexpr std::uint64_t kPieceTogether = 256 << 10;
+constexpr int kRoundsTogether = 40;
+constexpr int kTurnsTogether = 5;
 constexpr std::int64_t kGlanceNs = 50'000'000;
 constexpr std::size_t kStackBytes = 64 * 1024;
 
@@ -73,6 +78,29 @@ class ReadStream {
     // `sum` is used, so that the checking is done.
     return static_cast<double>(bytes + (sum == 1 ? 1 : 0)) / seconds_since(start);
   }
+  /// Of reads that begin together, how many the disk works at together: of one after the other the first ends long before the last, of all
+  /// together with it. `start`: what one of no bytes takes.
+  Result<std::uint32_t> at_once(std::uint32_t depth, double start) {
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(kRoom));
+    SLUICE_RETURN_IF_ERROR(arena_.commit(kRoom));
+    SLUICE_ASSIGN_OR_RETURN(queue_, model::make_reads(source_, model::ReadMethod::kAuto, static_cast<int>(depth), {}, "profile"));
+    std::vector<double> shares;
+    for (int round = 0; round < kRoundsTogether; ++round) {
+      const Clock::time_point begin_time = Clock::now();
+      for (std::uint32_t slot = 0; slot < depth; ++slot) begin(static_cast<int>(slot));
+      double first = 0;
+      for (std::uint32_t left = depth; left > 0;) {
+        const model::ReadQueue::Ended ended = queue_->wait(kGlanceNs);
+        if (ended.slot < 0) continue;
+        SLUICE_RETURN_IF_ERROR(ended.status);
+        if (left-- == depth) first = seconds_since(begin_time);
+      }
+      const double last = seconds_since(begin_time);
+      shares.push_back(std::max(first - start, 0.0) / std::max(last - start, 1e-9));
+    }
+    return static_cast<std::uint32_t>(std::clamp(std::round(middle_of(std::move(shares)) * depth), 1.0, static_cast<double>(depth)));
+  }
+
   /// The offset at which the next stream begins, so that no cache of the disk serves it.
   std::uint64_t next() const noexcept { return next_; }
 
@@ -124,6 +152,11 @@ Result<std::vector<ReadRate>> measure_reads(const std::string& file) {
   return rates;
 }
 
+Result<std::uint32_t> measure_reads_at_once(const std::string& file, double start_seconds) {
+  SLUICE_ASSIGN_OR_RETURN(const auto source, open_large_file(file));
+  return ReadStream(*source, kPieceTogether, 0).at_once(kDepths.back(), start_seconds);
+}
+
 double measure_waking() {
   constexpr std::uint64_t kRounds = 300;
   constexpr timespec kPause{0, 200'000};  // long enough that the other thread sleeps, as a loader does between loads
@@ -150,34 +183,63 @@ double measure_waking() {
     seconds.push_back(seconds_since(start) / 2);
   }
   thread.join();
-  const auto middle = seconds.begin() + kRounds / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return middle_of(std::move(seconds));
 }
 
-Result<Together> measure_together(const Reading& reading, double (*work)(void* context), void* context) {
-  struct Reader {
-    ReadStream stream;
-    std::uint32_t depth;
-    Result<double> rate = 0.0;
-    std::atomic<bool> over{false};
-  };
+namespace {
+
+/// Runs `work` for as long as it may `go_on`, at least once; the mean of its runs, in seconds.
+template <class GoOn>
+double mean_seconds(void (*work)(void* context), void* context, const GoOn& go_on) {
+  const Clock::time_point start = Clock::now();
+  int runs = 0;
+  do {
+    work(context);
+    ++runs;
+  } while (go_on(start));
+  return seconds_since(start) / runs;
+}
+
+/// Reads on a thread of its own while the caller does `beside(reader)`.
+struct Reader {
+  ReadStream stream;
+  std::uint32_t depth;
+  Result<double> rate = 0.0;
+  std::atomic<bool> over{false};
+
+  template <class Beside>
+  Result<double> read(std::span<const int> cpus, const Beside& beside) {
+    const auto main = [](void* self) noexcept {
+      Reader& r = *static_cast<Reader*>(self);
+      r.rate = r.stream.rate(r.depth);
+      r.over = true;
+    };
+    over = false;
+    NativeThread thread;
+    SLUICE_RETURN_IF_ERROR(thread.start("read rate", 2 * kStackBytes, main, this, cpus));
+    beside();
+    thread.join();
+    return rate;
+  }
+};
+
+}  // namespace
+
+Result<Together> measure_together(const Reading& reading, void (*work)(void* context), void* context) {
   SLUICE_ASSIGN_OR_RETURN(const auto source, model::open_weight_source(reading.file));
   Reader reader{ReadStream(*source, reading.piece_bytes, 0), reading.depth};
-  const auto main = [](void* self) noexcept {
-    Reader& r = *static_cast<Reader*>(self);
-    r.rate = r.stream.rate(r.depth);
-    r.over = true;
-  };
-  NativeThread thread;
-  SLUICE_RETURN_IF_ERROR(thread.start("read rate", 2 * kStackBytes, main, &reader, reading.cpus));
-  std::vector<double> seconds;
-  while (!reader.over) seconds.push_back(work(context));
-  thread.join();
-  if (!reader.rate) return fail(reader.rate.error());
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return Together{*reader.rate, seconds.empty() ? 0 : *middle};
+  std::vector<double> rates, times;
+  for (int turn = 0; turn < kTurnsTogether; ++turn) {
+    SLUICE_ASSIGN_OR_RETURN(const double rate_alone, reader.read(reading.cpus, [] {}));
+    const double alone = mean_seconds(work, context, [](Clock::time_point start) { return seconds_since(start) < kSecondsEach / 2; });
+    double beside = 0;
+    SLUICE_ASSIGN_OR_RETURN(const double rate, reader.read(reading.cpus, [&] {
+      beside = mean_seconds(work, context, [&](Clock::time_point) { return !reader.over; });
+    }));
+    rates.push_back(rate / rate_alone);
+    times.push_back(beside / alone);
+  }
+  return Together{middle_of(std::move(rates)), middle_of(std::move(times))};
 }
 
 double measure_verifying(const std::string& file) {

@@ -17,6 +17,10 @@ Status check_file_to_read(const std::string& file);
 /// for each. Errors: kOutOfMemory; those of check_file_to_read.
 Result<std::vector<ReadRate>> measure_reads(const std::string& file);
 
+/// How many reads the file's disk works at together, of eight: 1 where each ends before the next one has its first byte. `start_seconds`: what a
+/// read takes before its first byte. Errors: those of measure_reads.
+Result<std::uint32_t> measure_reads_at_once(const std::string& file, double start_seconds);
+
 /// How long a thread takes to wake when another one advances the lane that it waits for: the median of many.
 double measure_waking();
 
@@ -27,13 +31,13 @@ struct Reading {
   std::uint32_t depth;
   std::span<const int> cpus;  // that its threads run on, where the system allows it; empty: anywhere
 };
-/// Reads while `work` runs again and again on the caller's.
+/// What one does to the other: reading while `work` runs again and again on the caller's thread, beside either alone, a few times in turn.
 struct Together {
-  double bytes_per_second = 0;
-  double work_seconds = 0;  // the median of its runs
+  double read_rate = 1;     // of the rate alone
+  double work_seconds = 1;  // of the seconds alone, in the mean: what takes the processor away is rare and long
 };
-/// Errors: kIo, kOutOfMemory.
-Result<Together> measure_together(const Reading& reading, double (*work)(void* context), void* context);
+/// Medians. Errors: kIo, kOutOfMemory.
+Result<Together> measure_together(const Reading& reading, void (*work)(void* context), void* context);
 
 /// Bytes per second of checksums, of what was just read from the file (of what memory holds, without one).
 double measure_verifying(const std::string& file);

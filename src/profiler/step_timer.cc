@@ -266,7 +266,7 @@ Result<Together> StepTimer::time_beside_reads(const Request& request, const Read
   SLUICE_RETURN_IF_ERROR(place(work.call, arena_));
   const auto run = [](void* context) {
     Work& w = *static_cast<Work*>(context);
-    return w.timer.run_once(w.call, w.weights);
+    w.timer.run_once(w.call, w.weights);
   };
   return measure_together(reading, run, &work);
 }

@@ -8,25 +8,10 @@
 #include "sluice/planner/stream/fluid.h"
 #include "sluice/planner/stream/load_sides.h"
 #include "sluice/planner/stream/trim.h"
+#include "tests/planner/pipeline.h"
 
 namespace sluice::planner {
 namespace {
-
-/// Steps of one second; load k feeds step k and takes `seconds[k]`.
-struct Pipeline {
-  Schedule schedule;
-  Costs costs;
-  explicit Pipeline(std::vector<double> seconds, std::uint64_t blocks = 1) {
-    for (std::size_t k = 0; k < seconds.size(); ++k) {
-      const auto at = static_cast<std::int64_t>(k);
-      schedule.steps.push_back({k, {0, 16}, 0, 0, static_cast<std::uint32_t>(k + 1)});
-      schedule.loads.push_back({0, 1, model::FileRange{Bytes(k * blocks * kBlockBytes), Bytes(blocks * kBlockBytes)}, {at, at + 1}, false});
-      costs.step.push_back(1.0);
-      costs.load.push_back(seconds[k]);
-      costs.compute += 1.0;
-    }
-  }
-};
 
 TEST_CASE("loads hide behind steps as far as gates allow") {
   const Pipeline p({1, 1, 1});

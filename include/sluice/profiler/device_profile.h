@@ -115,6 +115,7 @@ struct DeviceProfile {
   std::uint64_t read_piece_bytes =
       512 * 1024;                     // how loads are read (best_reads of latency.h where it was measured): in pieces of this size,
   std::uint32_t reads_in_flight = 4;  // so many at a time
+  std::uint32_t reads_at_once = 1;    // of these, that the disk works at together: 1 where one ends after the other
   std::vector<KernelRates> kernels;
   std::vector<KernelSample> samples;
   std::vector<ReadRate> reads;

@@ -225,11 +225,11 @@ inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
   return depth > 1 ? std::max(reading, verifying) : reading + verifying;
 }
 
-/// How to read on this device: of the ways within 3 % of the fastest, which is less than two measurements differ by, the one with the
+/// How to read on this device: of the ways within 5 % of the fastest, which is less than two measurements differ by, the one with the
 /// fewest bytes in flight, which a cancelled or failed run waits for. Of equal ones the larger pieces: fewer system calls. Where nothing
 /// was measured, as the profile says.
 inline ReadRate best_reads(const DeviceProfile& measured) {
-  constexpr double kAsFast = 1 / 0.97;
+  constexpr double kAsFast = 1 / 0.95;
   constexpr Bytes kLongLoad{64u << 20};
   ReadRate best{measured.reads_in_flight, measured.read_piece_bytes, 0};
   if (measured.reads.empty()) return best;

@@ -11,6 +11,7 @@
 
 #include "sluice/plan/plan.h"
 #include "sluice/planner/choose/candidate.h"
+#include "sluice/planner/stream/expect.h"
 
 namespace sluice::planner {
 
@@ -222,17 +223,19 @@ inline double copying_seconds(const Problem& problem, const Schedule& schedule) 
 inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, double bound) {
   const Schedule& schedule = candidate.schedule;
   const Costs costs = price(problem, schedule);
-  const auto seconds = [&](Run run) { return simulate(schedule, costs, candidate.placement.gates, run).seconds(); };
+  const auto seconds = [&](Run run) { return expect(schedule, costs, candidate.placement.gates, run).seconds(); };
   plan::Prediction prediction;
   prediction.cold_ms = seconds(Run::kPrologue) * detail::kMilliseconds;
   prediction.period_ms = seconds(Run::kPeriod) * detail::kMilliseconds;
-  prediction.bound_ms = std::min(bound, candidate.seconds) * detail::kMilliseconds;
+  // What bounds say is of a disk that reads no faster while a step waits.
+  const double expected = seconds(problem.objective_run());
+  prediction.bound_ms = std::min({bound, candidate.seconds, expected}) * detail::kMilliseconds;
   prediction.compute_ms = costs.compute * detail::kMilliseconds;
   const std::vector<std::uint64_t> nothing(schedule.steps.size(), 0);
   const Gates free = fluid_gates(schedule, nothing, kUnlimitedBytes.count() / 4, problem.objective_run(), problem.wraps()).gates;
   prediction.unbounded_ms = simulate(schedule, costs, free, problem.objective_run()).seconds() * detail::kMilliseconds;
   const double reading = reading_seconds(schedule, costs, problem.objective_run());
-  prediction.pipe_bound_ms = std::min(std::max(costs.compute, reading), candidate.seconds) * detail::kMilliseconds;
+  prediction.pipe_bound_ms = std::min({std::max(costs.compute, reading), candidate.seconds, expected}) * detail::kMilliseconds;
   const double copying_ms = detail::copying_seconds(problem, schedule) * detail::kMilliseconds;
   for (double plan::Prediction::*ms : {&plan::Prediction::cold_ms, &plan::Prediction::period_ms, &plan::Prediction::bound_ms,
                                        &plan::Prediction::pipe_bound_ms, &plan::Prediction::compute_ms, &plan::Prediction::unbounded_ms})

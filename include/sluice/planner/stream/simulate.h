@@ -32,6 +32,11 @@ struct Costs {
   double load_start = 0;       // before a load that waited for its gate (DeviceProfile::load_start_seconds)
   double wake = 0;             // before a step that waited for a load (DeviceProfile::wake_seconds)
   double beside_reads = 1;     // factor on steps while the loader reads (DeviceProfile::step_time_beside_reads)
+  // Of expect.h alone: `simulate` gives each load the disk to itself.
+  std::vector<std::uint32_t> pieces;  // by load; empty: one each
+  std::uint32_t reads_in_flight = 1;  // pieces, at most
+  std::uint32_t reads_at_once = 1;    // of these, that the disk serves together
+  double read_rate_waiting = 1;       // factor on the rate of reading while a step waits and nothing is computed
 };
 
 /// The time a step takes to fetch and store spilled tensors. Nothing is computed meanwhile. Files are priced at the disk's rate of reading.
@@ -117,6 +122,19 @@ inline double decode_seconds(const profiler::DeviceProfile& profile, std::uint64
 inline double decoded_per_second(const profiler::DeviceProfile& profile) noexcept {
   if (profile.decoded_per_second > 0) return profile.decoded_per_second;
   return profile.isa == "avx512" || profile.isa == "avx2" ? 1.35e9 : 0.4e9;
+}
+
+/// Fills in what expect.h wants beside `simulate`; `read_bytes(k)`: of load k.
+template <class ReadBytes>
+void set_reads(const profiler::DeviceProfile& profile, std::size_t loads, const ReadBytes& read_bytes, Costs& costs) {
+  costs.reads_in_flight = profile.reads_in_flight;
+  if (profile.read_limit <= 0) {  // a limit is kept read by read, whatever computes
+    costs.reads_at_once = profile.reads_at_once;
+    costs.read_rate_waiting = 1 / profile.read_rate_beside_compute;
+  }
+  costs.pieces.reserve(loads);
+  for (std::size_t k = 0; k < loads; ++k)
+    costs.pieces.push_back(static_cast<std::uint32_t>(std::max<std::uint64_t>((read_bytes(k) + profile.read_piece_bytes - 1) / profile.read_piece_bytes, 1)));
 }
 
 /// The time of a load in the tracks of reading and of decoding.
