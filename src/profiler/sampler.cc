@@ -371,12 +371,12 @@ Status Sampler::measure_first(std::span<const Candidate* const> steps) {
   SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, time(planned.turn));
   for (std::size_t i = 0; i < planned.turn.steps.size(); ++i) {
     planned.samples.push_back(profile_.samples.size());  // of a step that does not fit never asked for
-    if (!timed.steps[i]) continue;
-    KernelSample sample{steps[i]->kernel, steps[i]->work, timed.steps[i]->anchors};
-    sample.work.run_bytes = timed.run_bytes;
+    if (!timed[i]) continue;
+    KernelSample sample{steps[i]->kernel, steps[i]->work, timed[i]->anchors};
+    sample.work.run_bytes = timed[i]->run_bytes;
     profile_.samples.push_back(sample);
     times_.push_back({sample.seconds});
-    measured_.anchor_seconds.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
+    measured_.anchor_seconds.push_back(timed[i]->seconds / timed[i]->anchors);
   }
   turns_.push_back(std::move(planned));
   keep();
@@ -389,9 +389,9 @@ Status Sampler::measure_again() {
     if (seconds_left() <= 0) return {};
     SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, time(planned.turn));
     for (std::size_t i = 0; i < planned.samples.size(); ++i) {
-      if (!timed.steps[i]) continue;
-      times_[planned.samples[i]].push_back(timed.steps[i]->anchors);
-      measured_.anchor_seconds.push_back(timed.steps[i]->seconds / timed.steps[i]->anchors);
+      if (!timed[i]) continue;
+      times_[planned.samples[i]].push_back(timed[i]->anchors);
+      measured_.anchor_seconds.push_back(timed[i]->seconds / timed[i]->anchors);
     }
   }
   return {};

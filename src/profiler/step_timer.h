@@ -32,6 +32,7 @@ struct TimedStep {
   kernels::StepExtent extent;  // the part that was run: channels are cut if the whole weight is larger than the ring
   double seconds = 0;
   double anchors = 0;  // seconds over those of the anchor; plain seconds without an anchor
+  std::uint64_t run_bytes = 0;  // in a round: what is touched between two uses of the same weights (StepWork::run_bytes)
 };
 
 class StepTimer {
@@ -70,11 +71,10 @@ class StepTimer {
     std::vector<Request> steps;
     std::uint64_t run_bytes = 0;
   };
-  struct TimedTurn {
-    std::vector<std::optional<TimedStep>> steps;  // nothing for one whose weights are larger than the ring
-    std::uint64_t run_bytes = 0;                  // what the steps touched, which may have to be more than was asked for
-  };
-  /// Runs for about so many seconds, but a few passes at least, and gives each step's median time. Errors: kOutOfMemory.
+  /// Runs for about so many seconds, but a few passes at least, and gives each step's median time; nothing for a step whose weights are larger
+  /// than the ring. What a run touches may have to be more than was asked for, and is less for steps that the round's larger ones are not
+  /// among between two uses of their weights. Errors: kOutOfMemory.
+  using TimedTurn = std::vector<std::optional<TimedStep>>;
   Result<TimedTurn> time_in_turn(const Turn& turn, double seconds);
 
   /// Times the same step while a file is being read. Errors: those of both.

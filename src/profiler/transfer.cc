@@ -125,12 +125,12 @@ class Transfer {
     for (const Candidate* candidate : steps) turn.steps.push_back(candidate->request);
     SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, timer.time_in_turn(turn, kSeconds));
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (!timed.steps[i]) continue;
+      if (!timed[i]) continue;
       const Candidate& candidate = *steps[i];
       StepWork work = candidate.work;
-      work.run_bytes = timed.run_bytes;
-      const double here = detail::without_interruptions(profile_.interruptions, timed.steps[i]->seconds);
-      timed_.push_back({candidate.kernel, parts_there(candidate.kernel, work, seconds_there(candidate, timed.run_bytes), tile_), here});
+      work.run_bytes = timed[i]->run_bytes;
+      const double here = detail::without_interruptions(profile_.interruptions, timed[i]->seconds);
+      timed_.push_back({candidate.kernel, parts_there(candidate.kernel, work, seconds_there(candidate, work.run_bytes), tile_), here});
     }
     return {};
   }

@@ -57,9 +57,10 @@ class StepTimer::TurnRun {
       steps_[i].written = i > 0 && writes_for(steps_[i - 1].call, steps_[i].call);
     }
     for (std::size_t i = 0; i < states_.size(); ++i) states_[i] = static_cast<std::uint32_t>(i * 0x9e3779b9u + 1);
-    arena_bytes_ = touched_arena() + most.workspace + most.derived;
-    weights_.end = std::clamp(turn.run_bytes - std::min(arena_bytes_, turn.run_bytes), most_weights, timer_.most_run_bytes());
-    between_bytes_ = std::min<std::uint64_t>((arena_bytes_ + weights_.end) / kStepsOfNet, kMostBetween);
+    Touched all;
+    for (std::size_t i = 0; i < steps_.size(); ++i) all.add(i, steps_[i].call.rooms());
+    weights_.end = std::clamp(turn.run_bytes - std::min(all.bytes(), turn.run_bytes), most_weights, timer_.most_run_bytes());
+    between_bytes_ = std::min<std::uint64_t>((all.bytes() + weights_.end) / kStepsOfNet, kMostBetween);
     return {};
   }
 
@@ -85,14 +86,13 @@ class StepTimer::TurnRun {
 
   TimedTurn times() const {
     TimedTurn timed;
-    timed.run_bytes = arena_bytes_ + weights_.end;
     std::size_t next = 0;
     for (const bool fits : fits_) {
-      timed.steps.emplace_back();
+      timed.emplace_back();
       if (!fits) continue;
-      const Step& step = steps_[next++];
+      const Step& step = steps_[next];
       const double middle = step.middle();
-      timed.steps.back() = {step.call.extent, middle, std::max(middle_of(step.anchors), 1e-9)};
+      timed.back() = {step.call.extent, middle, std::max(middle_of(step.anchors), 1e-9), touched_between_uses(next++)};
     }
     return timed;
   }
@@ -119,15 +119,35 @@ class StepTimer::TurnRun {
     double middle() const { return std::max(middle_of(seconds), 1e-9); }
   };
 
-  /// The bytes of both sides of the arena that some step reads or writes.
-  std::uint64_t touched_arena() const {
-    std::array<std::uint64_t, 2> most{};
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      const Call::Rooms rooms = steps_[i].call.rooms();
-      most[i % 2] = std::max(most[i % 2], rooms.inputs);
-      most[(i + 1) % 2] = std::max(most[(i + 1) % 2], rooms.outputs);
+  /// The bytes of the arena that some of several steps read or write.
+  class Touched {
+   public:
+    void add(std::size_t i, const Call::Rooms& rooms) {
+      sides_[i % 2] = std::max(sides_[i % 2], rooms.inputs);
+      sides_[(i + 1) % 2] = std::max(sides_[(i + 1) % 2], rooms.outputs);
+      workspace_ = std::max(workspace_, rooms.workspace);
+      derived_ = std::max(derived_, rooms.derived);
     }
-    return most[0] + most[1];
+    std::uint64_t bytes() const noexcept { return sides_[0] + sides_[1] + workspace_ + derived_; }
+
+   private:
+    std::array<std::uint64_t, 2> sides_{};
+    std::uint64_t workspace_ = 0, derived_ = 0;
+  };
+
+  /// What is touched between two uses of the weights of step `i`: the whole ring, and what the steps of one turn of the ring have in the arena.
+  /// In a net everything that it has comes by. (Counted as if all steps came by, a round with one large map stood for runs that no cache
+  /// holds, where weights of 1 MiB were read at 97 GB/s: nets of 6 to 16 MiB were predicted at four fifths of their time.)
+  std::uint64_t touched_between_uses(std::size_t i) const {
+    Touched touched;
+    std::uint64_t read = 0;
+    for (std::size_t back = 0; back < steps_.size() && (back == 0 || read < weights_.end); ++back) {
+      const std::size_t at = (i + steps_.size() - back) % steps_.size();
+      const Step& step = steps_[at];
+      touched.add(at, step.call.rooms());
+      read += step.call.ring_bytes() * (step.middle() < kShort && comes_back(step) ? 2 : 1) + (reads_between(step) ? between_bytes_ : 0);
+    }
+    return touched.bytes() + weights_.end;
   }
 
   /// Where so many bytes of weights lie that come at `at`: at the ring's beginning, where they do not fit before its end.
@@ -257,7 +277,6 @@ class StepTimer::TurnRun {
   std::vector<bool> fits_;  // by step of the turn
   std::vector<Step> steps_;
   RingPlace weights_;
-  std::uint64_t arena_bytes_ = 0;
   std::uint64_t between_bytes_ = 0;
   std::array<std::uint32_t, kLanes> states_{};  // of the values that are written
   volatile std::uint64_t read_ = 0;             // so that what is read is read
