@@ -8,7 +8,6 @@
 #include "src/cli/failure.h"
 #include "src/cli/file.h"
 #include "src/cli/text.h"
-#include "src/engine/process_memory.h"
 
 namespace sluice::cli {
 namespace {
@@ -33,8 +32,6 @@ FoundProfile find_profile(const std::string& option, int threads) {
   if (named == kNone) return {};
   const std::string path = named.empty() ? profiler::default_profile_path() : named;
   if (named.empty() && (path.empty() || !fs::exists(path))) return {};
-  // Its text takes more memory than what is kept of it: the code that has read the command line would come beside it.
-  engine::release_code_pages();
   FoundProfile found;
   try {
     found = {path, profiler::profile_for_threads(unwrap(profiler::load_profiles(path)), threads)};

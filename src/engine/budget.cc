@@ -63,7 +63,7 @@ constexpr Bytes kPoolOfNode = 4_KiB, kWidePoolOfNode = 12_KiB;
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
 constexpr Bytes kCipherCode = 1_MiB + 512_KiB;
-constexpr Bytes kCipherCodeOfRun = 896_KiB;
+constexpr Bytes kCipherCodeOfRun = 128_KiB;  // what most runs hold of it
 // The peak of a process that loads it: 9.38 to 9.66 MiB.
 constexpr Bytes kLeastProcessWithCipher = 10_MiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
