@@ -224,7 +224,7 @@ typedef struct sluice_prediction {
   double latency_ms;
   double low_ms; /* nine runs of ten are expected between low and high */
   double high_ms;
-  uint64_t peak_bytes; /* in the scope of the options */
+  uint64_t peak_bytes; /* in the scope of the options: expected, not above their budget */
   uint64_t bytes_read; /* by a run's loads */
 } sluice_prediction;
 

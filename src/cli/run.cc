@@ -249,6 +249,8 @@ SessionOptions session_options_of(const RunOptions& options) {
   result.tuning.compute_cpus = parse_cpus(options.compute_cpus, "--compute-cpus");
   result.tuning.load_cpus = parse_cpus(options.load_cpu, "--load-cpu");
   result.time_steps = options.stats || !options.trace.empty();
+  // The text of a profile takes more memory than what is kept of it: the code that has read the command line would come beside it.
+  engine::release_code_pages();
   return result;
 }
 

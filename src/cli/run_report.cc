@@ -168,6 +168,7 @@ void print_as_json(const RunReport& report, const Model& model, const plan::Plan
                {"compute_ms_per_run", json_of_compute(report)},
                {"scope", report.options.scope == BudgetScope::kProcess ? "process" : "library"},
                {"bytes_read", last.bytes_read.count()},
+               {"looked_up_bytes", last.bytes_looked_up.count()},
                {"bytes_read_per_run", std::move(bytes_read)},
                {"load_ms_per_run", json_of_runs(report, &executor::RunStats::load_ns)},
                {"scratch_written_bytes", last.scratch_written.count()},

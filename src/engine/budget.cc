@@ -4,6 +4,7 @@
 #include <bitset>
 
 #include "sluice/planner/place/columns.h"
+#include "src/core/build_list.h"
 #include "src/core/static_program.h"
 #include "src/engine/arena_layout.h"
 #include "src/engine/planning.h"
@@ -16,14 +17,14 @@ namespace {
 
 using namespace literals;
 
-constexpr Bytes kProcessStep = 256_KiB;   // overheads are rounded up to it, so that small changes of the floor do not change a plan
+constexpr Bytes kProcessStep = 256_KiB;   // what an unusual process holds is rounded up to it, so that small changes do not change a plan
 constexpr Bytes kCounterError = 256_KiB;  // VmHWM wobbles by 80 to 270 KiB: the kernel counts pages in batches for each thread
-// What `sluice run` holds when it asks for a budget, code pages given back, less graph and inputs: 0.56 to 0.64 MiB over six networks, 0.40
-// to 0.42 where it is fully static (what a process holds now is looked at, too). Above the most of them, so that a model's smallest budget
-// is the same each time. For the dynamic program a quarter of a MiB on top since peaks of 5.36 MiB were seen in budgets of 5.30; for the
-// static one three quarters, since its peaks are 0.3 to 0.5 MiB higher while the system holds the program, just linked or copied, in pieces
-// of 2 MiB.
-constexpr Bytes kProcessFloor = 896_KiB;
+// What `sluice run` holds when it asks for a budget, code pages given back, less graph, inputs and profile: 0.48 to 0.6 MiB over 32 nets,
+// 0.40 to 0.42 where it is fully static, and kCodeHeld. This is above it by more than a few options make of a difference (labels, arrays), so that
+// `run` makes the plan that `plan` and `predict` have made, which hold less (a process that holds more gets what it holds, in steps). Peaks
+// are 0.3 to 0.5 MiB higher while the system holds the program, just linked or copied, in pieces of 2 MiB: of 180 runs one was 66 KiB above
+// its budget then with 128 KiB less here, and of static ones several with less than three quarters of a MiB more than they hold.
+constexpr Bytes kProcessFloor = 1_MiB + 128_KiB;
 constexpr Bytes kStaticProcessFloor = 1216_KiB;
 // Pages that are touched later, tables and threads included: nearly all is code of the run, which comes in pieces of 16 KiB
 // (`release_code_pages_in_pieces`) and grows with the kernels. The code of opening, planning and making a session is given back before the
@@ -62,6 +63,7 @@ constexpr Bytes kPoolOfNode = 4_KiB, kWidePoolOfNode = 12_KiB;
 // on, and code, most of which goes back before the run: 0.9 MiB came again with the first stretch, in clusters that the system chooses.
 constexpr Bytes kCipherHeap = 768_KiB;
 constexpr Bytes kCipherCode = 1_MiB + 512_KiB;
+constexpr Bytes kCipherCodeOfRun = 128_KiB;  // what most runs hold of it
 // The peak of a process that loads it: 9.38 to 9.66 MiB.
 constexpr Bytes kLeastProcessWithCipher = 10_MiB;
 // Pages of a thread's stack that are touched, its control block and guard included.
@@ -201,7 +203,7 @@ static Bytes more_code(const model::Graph& graph) noexcept {
 }
 
 /// The program keeps its own copy of the inputs, so plans made without inputs at hand leave room for them.
-static Bytes input_bytes(const model::Graph& graph) noexcept {
+Bytes input_bytes(const model::Graph& graph) noexcept {
   Bytes sum;
   for (const model::Port& port : graph.inputs) sum += graph.bytes_of(port);
   return sum;
@@ -213,7 +215,27 @@ static Bytes dimension_bytes(const std::vector<model::Dimension>& dimensions) no
   return Bytes(sum);
 }
 
+Bytes model_bytes(const Model& model) noexcept { return graph_bytes(model.graph()) + dimension_bytes(model.file().dimensions()); }
+
+Bytes profile_copies(const SessionOptions& options) noexcept {
+  if (!kUsesProfiles || options.profile == nullptr) return {};
+  const profiler::DeviceProfile& profile = *options.profile;
+  // By size and not by capacity, which differs from copy to copy.
+  const auto bytes = [](const auto& items) { return items.size() * sizeof items.front() + kAllocationHeader; };
+  return Bytes(2 * (sizeof profile + bytes(profile.kernels) + bytes(profile.samples) + bytes(profile.reads)));
+}
+
+Bytes thread_bytes(int threads) noexcept { return static_cast<std::uint64_t>(threads) * kThreadBytes; }
+
+Bytes decoders_bytes(const model::Graph& graph) noexcept {
+  const bool turns_read = model::kRunsSubgraphs && std::any_of(graph.subgraphs.begin(), graph.subgraphs.end(),
+                                                               [&](const model::Subgraph& body) { return may_stream(graph, body); });
+  return (2 + (turns_read ? 1 : 0)) * executor::decoder_bytes(graph);  // loader, step reader, loader of turns
+}
+
 static bool encrypted(const Model& model) noexcept { return model.file().key() != nullptr; }
+
+Bytes cipher_bytes(const Model& model) noexcept { return encrypted(model) ? kCipherHeap + kCipherCodeOfRun : Bytes(); }
 
 namespace {
 
@@ -221,43 +243,66 @@ namespace {
 Bytes own_bytes(const SessionShare& session) {
   const executor::ReadOptions read = reads_of(*session.options);
   const int threads = 1 + (read.method == executor::ReadMethod::kThreads ? read.in_flight : 0);
-  const model::Graph& graph = session.model->graph();
-  const bool turns_read = model::kRunsSubgraphs && std::any_of(graph.subgraphs.begin(), graph.subgraphs.end(),
-                                                               [&](const model::Subgraph& body) { return may_stream(graph, body); });
-  return table_bound(graph) + static_cast<std::uint64_t>(threads) * kThreadBytes +
-         (2 + (turns_read ? 1 : 0)) * executor::decoder_bytes(graph);  // loader, step reader, loader of turns
+  return table_bound(session.model->graph()) + thread_bytes(threads) + decoders_bytes(session.model->graph());
+}
+
+/// What sessions hold, or cause to be resident, beside their arena: what follows from the models, the options and the build.
+struct Parts {
+  Bytes graphs, inputs, profiles;
+  Bytes code = kPagesAfterOpen;
+  Bytes own;      // tables, threads, loaders
+  Bytes to_come;  // of those: what is not built yet
+  Bytes cipher;   // beside its code
+};
+
+Parts parts_of(std::span<const SessionShare> sessions, int threads) {
+  Parts parts;
+  const Bytes workers = thread_bytes(threads - 1);  // beside the caller's own thread
+  parts.own = workers;
+  if (std::none_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return s.built; })) parts.to_come = workers;
+  for (auto session = sessions.begin(); session != sessions.end(); ++session) {
+    const model::Graph& graph = session->model->graph();
+    const Bytes own = own_bytes(*session);
+    parts.own += own;
+    if (!session->built) parts.to_come += own;
+    parts.profiles += profile_copies(*session->options);
+    if (std::any_of(sessions.begin(), session, [&](const SessionShare& before) { return before.model == session->model; })) continue;
+    parts.graphs += model_bytes(*session->model);
+    parts.inputs += input_bytes(graph);
+    parts.code = std::max(parts.code, kPagesAfterOpen + more_code(graph));
+  }
+  if (std::any_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return encrypted(*s.model); })) {
+    parts.cipher = kCipherHeap;
+    parts.code += kCipherCode;
+  }
+  return parts;
+}
+
+/// Of a process that holds nothing else; without the counter's error.
+Bytes usual_overhead(const Parts& parts, Bytes reserve) noexcept {
+  const Bytes held = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + parts.inputs + parts.profiles + parts.graphs +
+                     parts.code + parts.cipher + parts.own;
+  return align_up(held + reserve, kArenaPage);
 }
 
 }  // namespace
 
 Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena, Bytes reserve) {
-  const Bytes workers = static_cast<std::uint64_t>(threads - 1) * kThreadBytes;  // beside the caller's own thread
-  Bytes graphs;
-  Bytes inputs;
-  Bytes code = kPagesAfterOpen;
-  Bytes all = workers;
-  Bytes to_come = std::any_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return s.built; }) ? Bytes() : workers;
-  for (auto session = sessions.begin(); session != sessions.end(); ++session) {
-    const Bytes own = own_bytes(*session);
-    all += own;
-    if (!session->built) to_come += own;
-    if (std::any_of(sessions.begin(), session, [&](const SessionShare& before) { return before.model == session->model; })) continue;
-    graphs += graph_bytes(session->model->graph()) + dimension_bytes(session->model->file().dimensions());
-    inputs += input_bytes(session->model->graph());
-    code = std::max(code, kPagesAfterOpen + more_code(session->model->graph()));
-  }
-  Bytes cipher;
-  if (std::any_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return encrypted(*s.model); })) {
-    cipher = kCipherHeap;
-    code += kCipherCode;
-  }
+  const Parts parts = parts_of(sessions, threads);
   if (scope == BudgetScope::kLibrary)
-    return align_up(graphs + all + sessions.size() * kSessionBytes + (cipher > Bytes() ? cipher + kCipherCode : Bytes()), kArenaPage);
+    return align_up(
+        parts.graphs + parts.own + sessions.size() * kSessionBytes + (parts.cipher > Bytes() ? parts.cipher + kCipherCode : Bytes()),
+        kArenaPage);
   release_free_heap();
   const Bytes resident = release_code_and_measure();
-  const Bytes constant = (statically_linked() ? kStaticProcessFloor : kProcessFloor) + inputs + graphs + code + cipher + all;
-  const Bytes now = resident - std::min(resident, arena) + kCodeHeld + code + to_come;
-  return align_up(std::max(constant, now) + reserve, kProcessStep.count()) + kCounterError;
+  const Bytes now = resident - std::min(resident, arena) + kCodeHeld + parts.code + parts.to_come + reserve;
+  const Bytes usual = usual_overhead(parts, reserve);
+  return (now <= usual ? usual : align_up(now, kProcessStep.count())) + kCounterError;
+}
+
+Bytes usual_overhead(const Model& model, const SessionOptions& options) {
+  const SessionShare session{&model, &options, false};
+  return usual_overhead(parts_of({&session, 1}, options.threads), options.reserve) + kCounterError;
 }
 
 Bytes overhead_of(const Model& model, const SessionOptions& options) {
@@ -268,6 +313,15 @@ Bytes overhead_of(const Model& model, const SessionOptions& options) {
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept {
   if (budget <= overhead) return {};
   return Bytes(align_down((budget - overhead).count(), kArenaPage));
+}
+
+bool plans_tightly(const Model& model, Bytes budget, Bytes resident) noexcept {
+  return std::max(resident, least_process(encrypted(model))) + kPlenty > budget;
+}
+
+bool runs_tightly(Bytes budget, Bytes overhead, Bytes arena) noexcept {
+  // A process holds up to 1 MiB more than its overhead before its code is given back.
+  return budget < kUnlimitedBytes && overhead + arena + 1_MiB + kPlenty > budget;
 }
 
 Bytes least_process(bool encrypted) noexcept {
@@ -296,7 +350,9 @@ std::uint64_t live_pairs(const model::Graph& graph) {
   return pairs;
 }
 
-/// What planning holds beyond the least process. A loop's body is planned while the graph around it is.
+}  // namespace
+
+// A loop's body is planned while the graph around it is.
 Bytes planning_bytes(const Model& model, const SessionOptions& options) {
   if (options.plan != nullptr) return {};
   const model::Graph& graph = model.graph();
@@ -310,8 +366,6 @@ Bytes planning_bytes(const Model& model, const SessionOptions& options) {
   return bytes + (wide ? beyond(nodes, kWidelyPooledNodesOfLeastProcess) * kWidePoolOfNode
                        : beyond(nodes, kPooledNodesOfLeastProcess) * kPoolOfNode);
 }
-
-}  // namespace
 
 Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options) {
   const Bytes sum = overhead + align_up(capacity, kArenaPage);

@@ -3,9 +3,11 @@
 //     budget  |<-- overhead -->|<------------- capacity of the arena ------------->|
 //
 //     library scope   overhead = graph and tables + stacks: what Sluice holds beside the arena
-//     process scope   overhead = max(floor of this build, held now beside code) + code that will run and what else will be touched + what
-//                                the program says that it will take (reserve), in steps of 256 KiB, + 256 KiB for the error of the kernel's
-//                                counter
+//     process scope   overhead = what a program usually holds with these models, profiles and inputs + code that will run and what else will
+//                                be touched + what the program says that it will take (reserve) + 256 KiB for the error of the kernel's
+//                                counter; where the process holds more beside code now, that in place of the first, in steps of 256 KiB
+//
+// So `plan`, `predict` and `run` have the same overhead whatever each of them holds, and make the same plan.
 //
 // In process scope the pages of code that were needed up to here are given back before the process is measured, and again before the
 // arena is touched: of its code only what runs counts beside the arena.
@@ -46,6 +48,22 @@ struct SessionShare {
 /// what the program will take afterwards.
 Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int threads, Bytes arena, Bytes reserve);
 
+/// That of a process that holds nothing but what the options and the model ask for, in process scope.
+Bytes usual_overhead(const Model& model, const SessionOptions& options);
+
+/// Both copies of the options' profile, the program's and the session's own; zero without one.
+Bytes profile_copies(const SessionOptions& options) noexcept;
+/// Of all that reads for a session of this graph.
+Bytes decoders_bytes(const model::Graph& graph) noexcept;
+/// What is held of the code that decrypts, and its tables, while a model runs; zero where it is not encrypted.
+Bytes cipher_bytes(const Model& model) noexcept;
+/// Of the graph and its free extents.
+Bytes model_bytes(const Model& model) noexcept;
+/// The program's own copy of the inputs.
+Bytes input_bytes(const model::Graph& graph) noexcept;
+/// Beside the code of its runs: what a process holds for each thread of a session.
+Bytes thread_bytes(int threads) noexcept;
+
 /// What is left of the budget for the arena: whole pages; zero when nothing is.
 Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 
@@ -53,8 +71,18 @@ Bytes capacity_of(Bytes budget, Bytes overhead) noexcept;
 /// and its reserve.
 Bytes budget_of(const Model& model, Bytes capacity, Bytes overhead, const SessionOptions& options);
 
+/// What is left of a budget for code that nobody needs any more, below which pages of code are given back: more than all that planning or a
+/// run was seen to map.
+inline constexpr Bytes kPlenty(std::uint64_t{8} << 20);
+/// Is it less when a process plans that holds `resident`?
+bool plans_tightly(const Model& model, Bytes budget, Bytes resident) noexcept;
+/// Is it less when a run begins?
+bool runs_tightly(Bytes budget, Bytes overhead, Bytes arena) noexcept;
+
 /// The least peak of a process that has opened a model and planned, whatever the model.
 Bytes least_process(bool encrypted) noexcept;
+/// What planning holds beyond it.
+Bytes planning_bytes(const Model& model, const SessionOptions& options);
 
 /// After a session is built, in process scope: does the process still fit beside an arena of `arena` bytes, of which it holds `held` now,
 /// and what the program will take? Errors: kBudgetTooSmall.

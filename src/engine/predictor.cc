@@ -8,7 +8,7 @@
 #include "sluice/planner/stream/expect.h"
 #include "sluice/profiler/latency.h"
 #include "src/core/out_of_memory.h"
-#include "src/engine/budget.h"
+#include "src/engine/expected_peak.h"
 #include "src/engine/plan_costs.h"
 #include "src/engine/planning.h"
 
@@ -100,7 +100,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
   const planner::Timeline timeline = planner::expect(schedule, costs, gates, kind).steps;
 
   LatencyPrediction prediction;
-  prediction.peak = engine::budget_of(model, plan.arena_bytes, overhead, options);
+  prediction.peak = engine::expected_peak(model, plan, overhead, options);
   prediction.bytes_read = bytes_read_by(plan);
   prediction.measured = !profile.kernels.empty();
   ErrorSum errors(profile);

@@ -75,7 +75,8 @@ Status Tenancy::rearrange(Bytes budget, bool plan_all) {
 }
 
 Result<Tenancy::Arrangement> Tenancy::arrange(Bytes budget, bool plan_all) {
-  release_code_within(budget, Bytes());
+  if (bounds_process(budget) && plans_tightly(*tenants_.back()->model, budget, read_process_memory().resident))
+    release_code_pages_in_pieces();
   Arrangement next;
   next.budget = budget;
   next.overhead = overhead_;
@@ -451,16 +452,15 @@ void Tenancy::forget(const Tenant& gone) noexcept {
 }
 
 void Tenancy::release_code() noexcept {
-  if (!std::exchange(has_planned_, false)) return;
-  const Bytes arena(arena_bytes_);
-  release_code_within(options_.budget, arena - std::min(arena, arena_.resident()));
+  if (!std::exchange(has_planned_, false) || !bounds_process(options_.budget)) return;
+  const Bytes arena(arena_bytes_), resident = read_process_memory().resident;
+  // The second is true of a program that has taken much since its session was made.
+  if (runs_tightly(options_.budget, Bytes(overhead_bytes_), arena) ||
+      resident + arena - std::min(arena, arena_.resident()) + kPlenty > options_.budget)
+    release_code_pages_in_pieces();
 }
 
-void Tenancy::release_code_within(Bytes budget, Bytes to_come) const noexcept {
-  constexpr Bytes kPlenty(std::uint64_t{8} << 20);  // more than all the code that planning or a run was seen to map
-  if (options_.scope != BudgetScope::kProcess || budget >= kUnlimitedBytes) return;
-  if (read_process_memory().resident + to_come + kPlenty > budget) release_code_pages_in_pieces();
-}
+bool Tenancy::bounds_process(Bytes budget) const noexcept { return options_.scope == BudgetScope::kProcess && budget < kUnlimitedBytes; }
 
 MemoryReport Tenancy::memory() const noexcept {
   return {Bytes(budget_bytes_), Bytes(overhead_bytes_), Bytes(arena_bytes_), read_process_memory().peak_resident};

@@ -105,7 +105,7 @@ class Tenancy {
   void forget(const Tenant& gone) noexcept;
   void let_go(Tenant& gone) noexcept;
   /// Gives pages of code back if the budget leaves little beside the memory that is still to come. Before planning, too.
-  void release_code_within(Bytes budget, Bytes to_come) const noexcept;
+  bool bounds_process(Bytes budget) const noexcept;
   void hold_nothing() noexcept;
   void discard_all() noexcept;
   bool windowed() const noexcept { return kSharesArenas && options_.window.arena != nullptr; }
@@ -118,7 +118,7 @@ class Tenancy {
   std::uint64_t plans_made_ = 0;
   std::unique_ptr<ThreadPool> caller_;  // the calling thread alone: of plans that share no step
   std::unique_ptr<ThreadPool> pool_;    // of the others; null as long as there are none
-  Arena arena_;  // not in a window
+  Arena arena_;                         // not in a window
   std::vector<Tenant*> tenants_;
   Tenant* owner_ = nullptr;              // whose turn it is: what passes through the arena is its own
   std::unique_ptr<Tenant> stuck_;        // no tenant any more, but the owner

@@ -95,7 +95,8 @@ class PlanExecutor final : public Executor {
       if (loading) status = finish_loads();
       const Status in_steps = std::exchange(reader_status_, Status());
       if (status) status = in_steps;
-      stats_.bytes_read += reader_.take_bytes_read() + turns_.take_bytes_read();
+      stats_.bytes_looked_up = reader_.take_bytes_read();
+      stats_.bytes_read += stats_.bytes_looked_up + turns_.take_bytes_read();
       stats_.load_ns += reader_.take_busy_ns() + turns_.take_busy_ns();
       status = end(status);
       if constexpr (kHasPassing)

@@ -1,9 +1,12 @@
 // What an open model takes of a budget: everything that its graph holds, whatever kind of model it is.
 #include "src/engine/budget.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "sluice/model/graph.h"
+#include "src/engine/arena_layout.h"
+#include "src/engine/expected_peak.h"
 #include "tests/engine/fixture.h"
 
 namespace sluice::engine {
@@ -54,6 +57,51 @@ TEST_CASE("the least process has room for the planning of a long graph") {
   CHECK(floor(many, Partition::kLeast, nullptr, 4) > floor(many, Partition::kLeast));
   const plan::Plan given;
   CHECK(floor(many, Partition::kAuto, &given) == least);
+}
+
+TEST_CASE("the usual overhead counts both copies of a profile, and a process that holds less has it") {
+  const Fixture fixture;
+  SessionOptions options{.scope = BudgetScope::kProcess};
+  const Bytes without = usual_overhead(*fixture.model, options);
+  CHECK(overhead_of(*fixture.model, options) >= without);
+  profiler::DeviceProfile profile;
+  profile.samples.resize(kMany);
+  options.profile = &profile;
+  const Bytes with = usual_overhead(*fixture.model, options);
+  CHECK((with - without).count() >= 2 * kMany * sizeof(profiler::KernelSample));
+  // A copy has another capacity, and the same overhead.
+  profiler::DeviceProfile grown = profile;
+  grown.samples.reserve(3 * kMany);
+  options.profile = &grown;
+  CHECK(usual_overhead(*fixture.model, options) == with);
+  options.reserve = Bytes(1 << 20);
+  CHECK(usual_overhead(*fixture.model, options) == with + options.reserve);
+}
+
+TEST_CASE("an expected peak is within its budget, nearer to it where that is tight, and counts all code where there is plenty") {
+  const Fixture fixture({.rows = 2, .widths = std::vector<std::int64_t>(40, 256)});
+  SessionOptions options{.scope = BudgetScope::kProcess};
+  const auto planned = plan_session(*fixture.model, options);
+  REQUIRE(planned);
+  const Bytes tables = table_bytes(fixture.model->graph(), planned->plan);
+  const Bytes usual = usual_overhead(*fixture.model, options) + tables - std::min(tables, table_bound(fixture.model->graph()));
+  const auto expected = [&](Bytes budget, Bytes overhead) {
+    options.budget = budget;
+    return expected_peak(*fixture.model, planned->plan, overhead, options);
+  };
+  const Bytes tight = usual + align_up(planned->plan.arena_bytes, kArenaPage), plenty = tight + Bytes(32 << 20), much = Bytes(8 << 20);
+  INFO("arena " << planned->plan.arena_bytes.count() << ", usual " << usual.count() << ", expected " << expected(tight, usual).count());
+  CHECK(expected(tight, usual) <= tight);
+  CHECK(expected(tight, usual) + Bytes(3 << 19) >= tight);
+  CHECK(expected(plenty, usual) >= expected(tight, usual) + Bytes(1 << 20));
+  CHECK(expected(kUnlimitedBytes, usual) == expected(plenty, usual));
+  // What a process holds beyond the usual, and what it says that it will take.
+  const Bytes alone = expected(tight, usual);
+  CHECK(expected(tight + much, usual + much) == alone + much);
+  options.reserve = much;
+  CHECK(expected(tight + much, usual + much) == alone + much);
+  options.scope = BudgetScope::kLibrary;
+  CHECK(expected(tight, usual) == tight);
 }
 
 }  // namespace

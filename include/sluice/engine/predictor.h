@@ -39,9 +39,9 @@ struct LatencyPrediction {
   double latency_ms = 0;
   double low_ms = 0;  // nine runs of ten are expected between low and high
   double high_ms = 0;
-  Bytes peak;                         // of the scope that the options name
-  Bytes bytes_read;                   // by the loads of such a run, whole blocks
-  bool measured = false;              // false: by the assumed profile
+  Bytes peak;             // of the scope that the options name: expected, and not above their budget (docs/prediction.md)
+  Bytes bytes_read;       // by the loads of such a run, whole blocks; without what lookups and bodies of loops read by themselves
+  bool measured = false;  // false: by the assumed profile
   std::vector<NodePrediction> nodes;  // that have steps, in the order of their first one; then those that a device copies without any
 };
 
@@ -56,7 +56,7 @@ class Predictor {
 
   /// Plans for the budget and prices the plan. Errors: those of plan_session.
   Result<LatencyPrediction> at(Bytes budget) const;
-  /// Prices an existing plan; `overhead` is what the scope counts besides its arena. Errors: kInvalidPlan.
+  /// Prices an existing plan in the budget of the options; `overhead` is what the scope counts besides its arena. Errors: kInvalidPlan.
   Result<LatencyPrediction> of(const plan::Plan& plan, Bytes overhead) const;
 
  private:

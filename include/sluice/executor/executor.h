@@ -46,6 +46,7 @@ struct RunStats {
   std::int64_t stall_ns = 0;  // compute waiting on loads
   std::int64_t load_ns = 0;   // reading and checking: the loader, since it ended the loads of the run before, and steps that read
   Bytes bytes_read;           // of this run's loads, also where they were wrapped into the run before
+  Bytes bytes_looked_up;      // of these: what lookups read of their tables by themselves, which follows their indices
   Bytes scratch_read;         // of spilled activations
   Bytes scratch_written;
 };
