@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "sluice/kernels/registry.h"
 #include "sluice/profiler/latency.h"
@@ -23,9 +22,7 @@ class ErrorSum {
   ErrorSum(const profiler::DeviceProfile& profile) : profile_(profile) {}
 
   void add(profiler::UsedKernel kernel, double ms) {
-    const auto [found, is_new] = together_.try_emplace(kernel);
-    Kernel& of_kernel = found->second;
-    if (is_new) of_kernel.relative_error = profiler::relative_error(profile_, kernel, kernel.variant);
+    Kernel& of_kernel = entry_of(kernel);
     const double deviation = ms * of_kernel.relative_error;
     of_kernel.sum += deviation;
     apart_ += deviation * deviation;
@@ -36,7 +33,7 @@ class ErrorSum {
   double deviation(double ms) const {
     constexpr double kTogether = 0.2;
     double variance = (1 - kTogether) * apart_;
-    for (const auto& [id, kernel] : together_) variance += kTogether * kernel.sum * kernel.sum;
+    for (const Kernel& kernel : together_) variance += kTogether * kernel.sum * kernel.sum;
     const double common = profile_.common_error * computing_;
     const double reading = profile_.read_error * std::max(0.0, ms - computing_);
     return std::sqrt(variance + common * common + reading * reading);
@@ -44,10 +41,18 @@ class ErrorSum {
 
  private:
   struct Kernel {
+    profiler::UsedKernel kernel;
     double relative_error = 0, sum = 0;
   };
+  /// Nets have few kernels.
+  Kernel& entry_of(profiler::UsedKernel kernel) {
+    for (Kernel& entry : together_)
+      if (entry.kernel == kernel) return entry;
+    return together_.emplace_back(Kernel{kernel, profiler::relative_error(profile_, kernel, kernel.variant)});
+  }
+
   const profiler::DeviceProfile& profile_;
-  std::map<profiler::UsedKernel, Kernel> together_;
+  std::vector<Kernel> together_;
   double apart_ = 0;
   double computing_ = 0;
 };
@@ -86,17 +91,33 @@ double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPredictio
   return sum;
 }
 
+}  // namespace
+
+/// What is remembered of a model and a profile.
+struct Predictor::Known {
+  explicit Known(profiler::DeviceProfile profile) : prices(std::move(profile)) {}
+  profiler::WorkPrices prices;
+  engine::KnownCosts costs;
+};
+
+namespace {
+
+profiler::KernelUse use_of(const plan::Step& step) noexcept {
+  if (step.prepare) return profiler::KernelUse::kPrepare;
+  return step.derived.buffer.valid() ? profiler::KernelUse::kRunDerived : profiler::KernelUse::kRun;
+}
+
 Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Bytes overhead, const SessionOptions& options,
-                                profiler::WorkPrices& prices, const double* planned_ms) {
+                                profiler::WorkPrices& prices, engine::KnownCosts& known, const double* planned_ms) {
   const profiler::DeviceProfile& profile = prices.profile();
   const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
-  const planner::Schedule schedule = engine::schedule_of(plan);
-  SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, prices));
+  SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, prices, known));
   SLUICE_ASSIGN_OR_RETURN(const std::vector<planner::NodeCopy> copies, engine::copies_of(model.graph(), plan, profile));
   planner::Gates gates;
+  gates.reserve(plan.loads.size());
   for (const plan::Load& load : plan.loads)
     gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
-  const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
+  const planner::Timeline timeline = planner::simulate(plan, costs, gates, kind);
 
   LatencyPrediction prediction;
   prediction.peak = engine::budget_of(model, plan.arena_bytes, overhead, options);
@@ -104,6 +125,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
   prediction.measured = !profile.kernels.empty();
   ErrorSum errors(profile);
   std::vector<std::size_t> place(model.graph().nodes.size(), model.graph().nodes.size());
+  prediction.nodes.reserve(std::min(plan.steps.size(), place.size()));
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const plan::Step& step = plan.steps[i];
     if (step.prepare && kind == planner::Run::kPeriod) continue;
@@ -116,10 +138,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
     ++node.steps;
     node.compute_ms += (timeline.step_end[i + 1] - timeline.step_start[i]) * engine::kMilliseconds;
     node.wait_ms += (timeline.step_start[i] - timeline.step_end[i]) * engine::kMilliseconds;
-    errors.add({step.kernel, schedule.steps[i].prepare                           ? profiler::KernelUse::kPrepare
-                             : schedule.steps[i].derived != planner::kNotDerived ? profiler::KernelUse::kRunDerived
-                                                                                 : profiler::KernelUse::kRun},
-               costs.step[i] * engine::kMilliseconds);
+    errors.add({step.kernel, use_of(step)}, costs.step[i] * engine::kMilliseconds);
   }
   const double copying_ms = add_copies(copies, prediction, errors);
   // A planned time includes the copies.
@@ -138,14 +157,14 @@ Predictor::~Predictor() = default;
 template <class Price>
 Result<LatencyPrediction> Predictor::priced(const Price& price) const {
   const std::lock_guard lock(mutex_);
-  if (prices_ == nullptr) prices_ = std::make_unique<profiler::WorkPrices>(engine::profile_for(options_));
-  return price(*prices_);
+  if (known_ == nullptr) known_ = std::make_unique<Known>(engine::profile_for(options_));
+  return price(*known_);
 }
 
 Result<LatencyPrediction> Predictor::of(const plan::Plan& plan, Bytes overhead) const {
   SLUICE_RETURN_IF_ERROR(engine::check_options(options_));
   return or_out_of_memory(model_->file().path(), [&] {
-    return priced([&](profiler::WorkPrices& prices) { return price(*model_, plan, overhead, options_, prices, nullptr); });
+    return priced([&](Known& known) { return price(*model_, plan, overhead, options_, known.prices, known.costs, nullptr); });
   });
 }
 
@@ -156,7 +175,7 @@ Result<LatencyPrediction> Predictor::at(Bytes budget) const {
     SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*model_, options));
     const plan::Prediction& expected = planned.plan.prediction;
     const double ms = planned.plan.repeat ? expected.period_ms : expected.cold_ms;
-    return priced([&](profiler::WorkPrices& prices) { return price(*model_, planned.plan, planned.overhead, options, prices, &ms); });
+    return priced([&](Known& known) { return price(*model_, planned.plan, planned.overhead, options, known.prices, known.costs, &ms); });
   });
 }
 

@@ -118,7 +118,7 @@ class Tenancy {
   std::uint64_t plans_made_ = 0;
   std::unique_ptr<ThreadPool> caller_;  // the calling thread alone: of plans that share no step
   std::unique_ptr<ThreadPool> pool_;    // of the others; null as long as there are none
-  Arena arena_;  // not in a window
+  Arena arena_;                         // not in a window
   std::vector<Tenant*> tenants_;
   Tenant* owner_ = nullptr;              // whose turn it is: what passes through the arena is its own
   std::unique_ptr<Tenant> stuck_;        // no tenant any more, but the owner

@@ -60,13 +60,13 @@ Result<ExpectedTimes> expected_times(const Model& model, const plan::Plan& plan,
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   return or_out_of_memory(model.file().path(), [&]() -> Result<ExpectedTimes> {
     const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
-    const planner::Schedule schedule = engine::schedule_of(plan);
     profiler::WorkPrices prices(engine::profile_for(options));
-    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, prices));
+    engine::KnownCosts known;
+    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, prices, known));
     planner::Gates gates;
     for (const plan::Load& load : plan.loads)
       gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
-    const planner::Timeline timeline = planner::simulate(schedule, costs, gates, kind);
+    const planner::Timeline timeline = planner::simulate(plan, costs, gates, kind);
     ExpectedTimes times;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
       times.steps.push_back({timeline.step_start[i] * engine::kMilliseconds, timeline.step_end[i + 1] * engine::kMilliseconds});

@@ -25,9 +25,8 @@ const T* parameters_of(const kernels::KernelDescriptor& kernel, const operators:
   return kernel.parameter_bytes == sizeof(T) && parameters.size() == sizeof(T) ? &parameters.as<T>() : nullptr;
 }
 
-template <class Convolution>
-void add_convolution(const Convolution& conv, StepShape& shape) noexcept {
-  shape.depth = narrow(conv.group_depth());
+void add_convolution(const model::ConvAttributes& conv, StepShape& shape) noexcept {
+  shape.depth = narrow(conv.in_channels / conv.groups);
   shape.taps = narrow(conv.window.taps());
   shape.stride = narrow(conv.window.stride_h);
 }
@@ -103,18 +102,30 @@ std::uint16_t variant_of_rows(KernelId kernel, const StepShape& shape) noexcept 
   return rows == 1 ? 1 : rows <= kTileRows ? 2 : 0;
 }
 
-/// Kernels that multiply by panels, and attention.
+/// Convolutions and dense layers, most steps of most nets: their attributes say all, so that no node has to be resolved. False: it is another
+/// kernel, or one with parameters of its own.
+bool add_layer(const kernels::KernelDescriptor& kernel, const model::Node& node, StepWork& work) noexcept {
+  const auto takes = [&](std::size_t floats, std::size_t integers) {
+    return kernel.parameter_bytes == floats || kernel.parameter_bytes == integers;
+  };
+  if (node.op == OpKind::kConv && takes(sizeof(operators::ConvolutionParameters), sizeof(operators::IntegerConvolutionParameters)))
+    add_convolution(node.as<model::ConvAttributes>(), work.shape);
+  else if (node.op == OpKind::kDense && takes(sizeof(operators::DenseParameters), sizeof(operators::IntegerDenseParameters)))
+    work.shape.depth = narrow(node.as<model::DenseAttributes>().in_features);
+  else
+    return false;
+  work.variant = variant_of_rows(kernel.id, work.shape);
+  return true;
+}
+
+/// Other kernels that multiply by panels, and attention.
 void add_products(const Asked& asked, StepWork& work) noexcept {
   work.variant = variant_of_rows(asked.kernel.id, work.shape);
-  if (asked.node.op == OpKind::kConv || asked.node.op == OpKind::kConvTranspose) {
+  if (asked.node.op == OpKind::kConvTranspose) {
     if (const auto* conv = asked.as<operators::ConvolutionParameters>()) {
-      add_convolution(*conv, work.shape);
-      if (asked.node.op == OpKind::kConvTranspose) work.variant = conv->by_taps() ? 1 : 0;
+      add_convolution(asked.node.as<model::ConvAttributes>(), work.shape);
+      work.variant = conv->by_taps() ? 1 : 0;
     }
-    if (const auto* conv = asked.as<operators::IntegerConvolutionParameters>()) add_convolution(*conv, work.shape);
-  } else if (asked.node.op == OpKind::kDense) {
-    if (const auto* dense = asked.as<operators::DenseParameters>()) work.shape.depth = narrow(dense->in_features);
-    if (const auto* dense = asked.as<operators::IntegerDenseParameters>()) work.shape.depth = narrow(dense->in_features);
   } else if (asked.node.op == OpKind::kRecurrent) {
     if (const auto* layer = asked.as<operators::RecurrentParameters>()) {
       work.shape.depth = narrow(layer->hidden);
@@ -186,6 +197,7 @@ StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const m
   work.shape.columns = narrow(row_extents(graph.tensor(node.outputs[0]).shape).pixels);
   work.shape.channels = narrow(extent.channels.size());
   if (!node.weights.empty() && use != KernelUse::kPrepare) work.shape.epilogue = epilogue_of(node.epilogue.activation.function);
+  if (add_layer(kernel, node, work)) return work;
   const operators::Parameters parameters = kernel.resolve(graph, node, active_isa()).parameters;
   const Asked asked{kernel, parameters, graph, node};
   add_products(asked, work);

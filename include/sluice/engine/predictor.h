@@ -23,10 +23,6 @@
 
 namespace sluice {
 
-namespace profiler {
-class WorkPrices;
-}
-
 struct NodePrediction {
   NodeId node;
   KernelId kernel = KernelId::kNone;
@@ -60,13 +56,14 @@ class Predictor {
   Result<LatencyPrediction> of(const plan::Plan& plan, Bytes overhead) const;
 
  private:
+  struct Known;
   template <class Price>
   Result<LatencyPrediction> priced(const Price& price) const;
 
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
   mutable std::mutex mutex_;  // of what follows
-  mutable std::unique_ptr<profiler::WorkPrices> prices_;
+  mutable std::unique_ptr<Known> known_;
 };
 
 }  // namespace sluice

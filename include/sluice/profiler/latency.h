@@ -22,7 +22,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -73,15 +75,32 @@ inline double likeness(const Features& a, const Features& b) noexcept {
   return 1 / (far * far);
 }
 
-/// r of the formula above.
-inline double correction_at(std::span<const KernelSample> samples, const Features& place) noexcept {
+/// r of the formula above: the sum of weight * likeness over the samples. Most of a price is in these loops, which a compiler turns into
+/// instructions for several samples.
+inline double correction_at(std::span<const PlacedSamples> samples, const Features& place) noexcept {
   constexpr double kMost = 1.5;  // what no sample misses by; keeps hostile profiles finite
-  double sum = 0;
-  for (const KernelSample& sample : samples) sum += sample.weight * likeness(sample.place, place);
-  return std::clamp(sum, -kMost, kMost);
+  std::array<double, kAbreast> sums{};
+  for (const PlacedSamples& some : samples) {
+    std::array<float, kAbreast> d2{};
+    for (std::size_t f = 0; f < kFeatures; ++f)
+      for (std::size_t i = 0; i < kAbreast; ++i) {
+        const float d = some.places[f][i] - place[f];
+        d2[i] += d * d;
+      }
+    for (std::size_t i = 0; i < kAbreast; ++i) {
+      const double far = 1 + static_cast<double>(d2[i]);
+      sums[i] += some.weights[i] * (1 / (far * far));
+    }
+  }
+  return std::clamp(std::accumulate(sums.begin(), sums.end(), 0.0), -kMost, kMost);
 }
 
-inline double measured_seconds(const KernelRates& rates, std::span<const KernelSample> samples, const StepWork& work,
+/// Of the kernel that the rates are of.
+inline std::span<const PlacedSamples> placed_samples(const DeviceRates& profile, const KernelRates& rates) noexcept {
+  return std::span(profile.placed).subspan(rates.first_placed, rates.placed_count);
+}
+
+inline double measured_seconds(const KernelRates& rates, std::span<const PlacedSamples> samples, const StepWork& work,
                                TileExtent tile) noexcept {
   return fitted_seconds(rates, work, tile) * std::exp(correction_at(samples, place_of(work, rates.scales, tile)));
 }
@@ -94,6 +113,7 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
   if (above == rates.begin()) {  // smaller than all: as long as the smallest one
     return rates.front().bytes_per_second * piece / static_cast<double>(rates.front().piece_bytes);
   }
+  if (static_cast<double>(above->piece_bytes) == piece) return above->bytes_per_second;
   const ReadRate& below = *(above - 1);
   const double share = std::log(piece / static_cast<double>(below.piece_bytes)) /
                        std::log(static_cast<double>(above->piece_bytes) / static_cast<double>(below.piece_bytes));
@@ -102,12 +122,13 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
 
 /// The measurements of the kernel and variant, else of the kernel's first variant that was measured, else none.
 inline const KernelRates* rates_of(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
-  kernel.variant = variant;
-  const auto exact = of_kernel(profile.kernels, kernel);
-  if (!exact.empty()) return &exact.front();
-  kernel.variant = 0;
-  const auto near =
-      std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < kernel; });
+  const auto first_from = [&](std::uint16_t least) {
+    kernel.variant = least;
+    return std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < kernel; });
+  };
+  const auto exact = first_from(variant);
+  if (exact != profile.kernels.end() && exact->kernel == kernel) return &*exact;
+  const auto near = first_from(0);
   const bool same = near != profile.kernels.end() && near->kernel.kernel == kernel.kernel && near->kernel.use == kernel.use;
   return same ? &*near : nullptr;
 }
@@ -142,9 +163,8 @@ inline double emitted_seconds(std::span<const KernelSample> samples, const StepW
 inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
   const KernelRates* const rates = rates_of(profile, kernel, work.variant);
   if (rates != nullptr) {
-    const std::span<const KernelSample> samples = of_kernel(profile.samples, rates->kernel);
-    double seconds = profile.copies_views ? emitted_seconds(samples, work) : 0;
-    if (seconds <= 0) seconds = measured_seconds(*rates, samples, work, tile_of(profile));
+    double seconds = profile.copies_views ? emitted_seconds(of_kernel(profile.samples, rates->kernel), work) : 0;
+    if (seconds <= 0) seconds = measured_seconds(*rates, placed_samples(profile, *rates), work, tile_of(profile));
     return std::max(seconds, kLeastSeconds) * (1 + profile.interruptions.share) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
@@ -209,36 +229,34 @@ inline double relative_error(const DeviceProfile& profile, UsedKernel kernel, st
   return rates == nullptr ? kUnknown : rates->error;
 }
 
-/// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it.
-inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
+/// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it. It is read
+/// in pieces of so many bytes, so many at a time.
+inline double load_seconds(const DeviceProfile& profile, Bytes bytes, std::uint32_t depth, std::uint64_t piece_bytes) noexcept {
   const auto size = static_cast<double>(bytes.count());
-  const std::uint32_t depth = profile.reads_in_flight;
   double reading = size / profile.read_bytes_per_second;
   const auto first = std::find_if(profile.reads.begin(), profile.reads.end(), [&](const ReadRate& r) { return r.depth >= depth; });
   if (first != profile.reads.end()) {
     const auto last = std::find_if(first, profile.reads.end(), [&](const ReadRate& r) { return r.depth != first->depth; });
-    reading = size / detail::read_rate({first, last}, std::min(size, static_cast<double>(profile.read_piece_bytes)));
+    reading = size / detail::read_rate({first, last}, std::min(size, static_cast<double>(piece_bytes)));
   }
   reading /= profile.read_rate_beside_compute;
   if (profile.read_limit > 0) reading = std::max(reading, size / profile.read_limit);
   const double verifying = profile.reads.empty() ? size / profile.verify_bytes_per_second : 0;  // measured rates count it
   return depth > 1 ? std::max(reading, verifying) : reading + verifying;
 }
+inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
+  return load_seconds(profile, bytes, profile.reads_in_flight, profile.read_piece_bytes);
+}
 
 /// How to read on this device: of the ways within 3 % of the fastest, which is less than two measurements differ by, the one with the
 /// fewest bytes in flight, which a cancelled or failed run waits for. Of equal ones the larger pieces: fewer system calls. Where nothing
 /// was measured, as the profile says.
-inline ReadRate best_reads(const DeviceProfile& measured) {
+inline ReadRate best_reads(const DeviceProfile& profile) noexcept {
   constexpr double kAsFast = 1 / 0.97;
   constexpr Bytes kLongLoad{64u << 20};
-  ReadRate best{measured.reads_in_flight, measured.read_piece_bytes, 0};
-  if (measured.reads.empty()) return best;
-  DeviceProfile profile = measured;
-  const auto seconds = [&](const ReadRate& reads) {
-    profile.reads_in_flight = reads.depth;
-    profile.read_piece_bytes = reads.piece_bytes;
-    return load_seconds(profile, kLongLoad);
-  };
+  ReadRate best{profile.reads_in_flight, profile.read_piece_bytes, 0};
+  if (profile.reads.empty()) return best;
+  const auto seconds = [&](const ReadRate& reads) { return load_seconds(profile, kLongLoad, reads.depth, reads.piece_bytes); };
   const auto order = [](const ReadRate& reads) { return std::pair(reads.piece_bytes * reads.depth, reads.depth); };
   double least = seconds(profile.reads.front());
   for (const ReadRate& reads : profile.reads) least = std::min(least, seconds(reads));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -34,13 +35,22 @@ inline TileExtent tile_of(std::string_view isa, int threads = 1) noexcept {
 }
 inline TileExtent tile_of(const DeviceProfile& profile) noexcept { return tile_of(profile.isa, profile.threads); }
 
+/// std::floor and std::ceil of what is at least 0 and below 2^63, as half the product of two extents is: where a processor need not have
+/// instructions for these, they are calls.
+inline double floor_of(double amount) noexcept { return static_cast<double>(static_cast<std::int64_t>(amount)); }
+inline double ceil_of(double amount) noexcept {
+  const double below = floor_of(amount);
+  return below < amount ? below + 1 : below;
+}
+
 /// A share of what a whole number of parts would hold.
-inline double fullness(double extent, double part) noexcept { return extent / (std::ceil(extent / part) * part); }
+inline double fullness(double extent, double part) noexcept { return extent / (ceil_of(extent / part) * part); }
 
 /// The share of a run's bytes that a cache of some `most` bytes has lost when the next run comes: none of `least`, all of `most`.
 inline double lost(std::uint64_t run_bytes, double least, double most) noexcept {
-  const double run = std::clamp(static_cast<double>(run_bytes), least, most);
-  return std::log(run / least) / std::log(most / least);
+  const auto run = static_cast<double>(run_bytes);
+  if (run <= least) return 0;
+  return run >= most ? 1 : std::log(run / least) / std::log(most / least);
 }
 
 /// Bytes of input and output that a core's own cache does not hold.
@@ -60,7 +70,7 @@ inline double bytes_crowded_out(std::uint64_t bytes) noexcept {
 inline double taps_inside(double outputs, double window, double stride) noexcept {
   constexpr double kWidest = 64;  // keeps hostile profiles from taking long
   if (outputs <= 0 || window <= 1 || window > kWidest) return 1;
-  const double before = std::floor((window - 1) / 2), map = outputs * stride;
+  const double before = floor_of((window - 1) / 2), map = outputs * stride;
   double inside = 0;
   // Only the first and the last places reach beyond the map.
   const double most = std::min(outputs, 2 * window);
@@ -98,12 +108,12 @@ inline constexpr double kFarthestLost = static_cast<double>(kMostRunBytes);
 inline Terms depthwise_terms(const StepWork& work) noexcept {
   const StepShape& shape = work.shape;
   const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
-  const double whole = std::floor(shape.channels / static_cast<double>(model::kPanelLanes));
+  const double whole = floor_of(shape.channels / static_cast<double>(model::kPanelLanes));
   const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
   const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
   // Of a band only the columns tell how large the map is. One row is a band, too, unless its window cannot be square.
   const double side = std::sqrt(taps);
-  const bool flat = shape.rows == 1 && shape.columns > 1 && side != std::floor(side);
+  const bool flat = shape.rows == 1 && shape.columns > 1 && side != floor_of(side);
   const double along = taps_inside(shape.columns, flat ? taps : side, shape.stride), inside = flat ? along : along * along;
   const auto weights = static_cast<double>(work.cost.weight_bytes);
   Terms terms{};
@@ -145,11 +155,11 @@ inline DirectWork direct_work(KernelId kernel, const StepWork& work, TileExtent 
   const double rows = shape.rows, columns = shape.columns;
   DirectWork made;
   if (cut.in_place) {
-    made.tiles = std::ceil(rows * columns / tile.rows);
+    made.tiles = ceil_of(rows * columns / tile.rows);
   } else {
-    const double strips = std::ceil(rows / cut.strip_rows) * std::ceil(columns / cut.strip_columns);
-    const double strip_rows = std::ceil(rows / std::ceil(rows / cut.strip_rows));
-    made.tiles = strips * std::ceil(strip_rows * cut.strip_columns / tile.rows);
+    const double strips = ceil_of(rows / cut.strip_rows) * ceil_of(columns / cut.strip_columns);
+    const double strip_rows = ceil_of(rows / ceil_of(rows / cut.strip_rows));
+    made.tiles = strips * ceil_of(strip_rows * cut.strip_columns / tile.rows);
     made.copied = strips * DirectCut::bytes_of(shape, cut.high, cut.wide, strip_rows, cut.strip_columns);
   }
   const double pair = 2.0 * shape.depth * shape.taps * model::kPanelLanes * sizeof(float);
@@ -194,7 +204,7 @@ inline double rows_of(KernelId kernel, const StepWork& work) noexcept {
 inline double vectors_of_window(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (kernel != kernels::kernel_id::kIntegerPool) return 0;
   const double lanes = tile.panels * 2 * static_cast<double>(model::kPanelLanes);  // twice the sums of a tile's row
-  return static_cast<double>(work.shape.rows) * work.shape.columns * std::ceil(work.shape.channels / lanes);
+  return static_cast<double>(work.shape.rows) * work.shape.columns * ceil_of(work.shape.channels / lanes);
 }
 
 inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
@@ -256,12 +266,12 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
-  const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{std::ceil(pixels / tile.rows)};
+  const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{ceil_of(pixels / tile.rows)};
   const double full = pixels / (direct.tiles * tile.rows) * fullness(work.shape.channels, lanes);
   // Kernels that work value by value have no tiles.
   const bool tiled =
       (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
-  const double tiles = direct.tiles * std::ceil(work.shape.channels / lanes);
+  const double tiles = direct.tiles * ceil_of(work.shape.channels / lanes);
   return {1.0,
           flops,
           input,
@@ -291,8 +301,28 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
   return terms;
 }
 
+/// ln(1 + amount): of small amounts, which most extents are, from a table.
+class Logarithms {
+ public:
+  static const Logarithms& get() noexcept {
+    static const Logarithms logarithms;
+    return logarithms;
+  }
+  float operator()(std::uint64_t amount) const noexcept {
+    return amount < small_.size() ? small_[static_cast<std::size_t>(amount)] : of(amount);
+  }
+
+ private:
+  Logarithms() noexcept {
+    for (std::size_t amount = 0; amount < small_.size(); ++amount) small_[amount] = of(amount);
+  }
+  static float of(std::uint64_t amount) noexcept { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); }
+
+  std::array<float, 512> small_;
+};
+
 inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
-  const auto log_of = [](auto amount) { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); };
+  const Logarithms& log_of = Logarithms::get();
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   constexpr double kFullness = 3;  // a tile two thirds full is as far from a full one as e times the work is from the work
   return {log_of(work.cost.flops),
