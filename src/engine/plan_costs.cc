@@ -9,16 +9,6 @@
 
 namespace sluice::engine {
 
-planner::StepSpec spec_of(const plan::Step& step) noexcept {
-  planner::StepSpec spec;
-  spec.channels = step.channels;
-  spec.rows = step.rows;
-  spec.loads_needed = step.loads_needed;
-  spec.prepare = step.prepare;
-  if (step.derived.buffer.valid()) spec.derived = 0;
-  return spec;
-}
-
 namespace {
 
 /// Computing of all turns of the subgraphs that a step runs; of branches the longer.
@@ -60,6 +50,15 @@ Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::
   return planner::KernelChoice(graph, std::move(chosen));
 }
 
+/// Makes `spec` the step as prices read it: what they do not ask for is left out.
+void describe(const plan::Step& step, planner::StepSpec& spec) noexcept {
+  spec.channels = step.channels;
+  spec.rows = step.rows;
+  spec.loads_needed = step.loads_needed;
+  spec.prepare = step.prepare;
+  spec.derived = step.derived.buffer.valid() ? 0 : planner::kNotDerived;
+}
+
 /// Prices the steps of a plan that `known` does not have in the same place.
 Status price_steps(const model::Graph& graph, const plan::Plan& plan, profiler::WorkPrices& prices, KnownCosts& known) {
   const auto step_seconds = [&](const profiler::UsedKernel& kernel, const model::Node& node, const profiler::StepWork& work) {
@@ -67,7 +66,8 @@ Status price_steps(const model::Graph& graph, const plan::Plan& plan, profiler::
   };
   known.steps.resize(plan.steps.size());
   known.seconds.resize(plan.steps.size());
-  const kernels::KernelDescriptor* kernel = nullptr;
+  std::vector<const kernels::KernelDescriptor*> kernels;  // nets have few
+  planner::StepSpec spec;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const plan::Step& step = plan.steps[i];
     const KnownCosts::Step asked{step.node,
@@ -79,10 +79,13 @@ Status price_steps(const model::Graph& graph, const plan::Plan& plan, profiler::
                                  step.derived.buffer.valid()};
     if (asked == known.steps[i]) continue;
     if (!known.run_bytes) known.run_bytes = profiler::run_bytes_of(graph);
-    if (kernel == nullptr || kernel->id != step.kernel) {
-      SLUICE_ASSIGN_OR_RETURN(kernel, kernel_of(graph, step));
+    auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto* each) { return each->id == step.kernel; });
+    if (kernel == kernels.end()) {
+      SLUICE_ASSIGN_OR_RETURN(const kernels::KernelDescriptor* const found, kernel_of(graph, step));
+      kernel = kernels.insert(kernels.end(), found);
     }
-    known.seconds[i] = planner::price_computing(graph, *kernel, *known.run_bytes, step.node, spec_of(step), prices.profile(),
+    describe(step, spec);
+    known.seconds[i] = planner::price_computing(graph, **kernel, *known.run_bytes, step.node, spec, prices.profile(),
                                                 static_cast<int>(plan.threads), step_seconds);
     known.steps[i] = asked;
   }
@@ -100,8 +103,10 @@ Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& pla
   SLUICE_RETURN_IF_ERROR(price_steps(graph, plan, prices, known));
   costs.step = known.seconds;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    SLUICE_ASSIGN_OR_RETURN(const double seconds, body_seconds(graph, plan, plan.steps[i], prices));
-    costs.step[i] += seconds;
+    if (!plan.subplans.empty()) {
+      SLUICE_ASSIGN_OR_RETURN(const double seconds, body_seconds(graph, plan, plan.steps[i], prices));
+      costs.step[i] += seconds;
+    }
     if (!plan.steps[i].prepare) costs.compute += costs.step[i];
   }
   costs.load.reserve(plan.loads.size());

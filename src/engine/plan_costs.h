@@ -10,9 +10,6 @@
 
 namespace sluice::engine {
 
-/// A step as prices read it: what they do not ask for is left out.
-planner::StepSpec spec_of(const plan::Step& step) noexcept;
-
 /// What is known of a graph and of the steps of its plan that was priced last: who asks about it again waits for no price.
 struct KnownCosts {
   struct Step {

@@ -21,7 +21,7 @@ class ErrorSum {
  public:
   ErrorSum(const profiler::DeviceProfile& profile) : profile_(profile) {}
 
-  void add(profiler::UsedKernel kernel, double ms) {
+  void add(const profiler::UsedKernel& kernel, double ms) {
     Kernel& of_kernel = entry_of(kernel);
     const double deviation = ms * of_kernel.relative_error;
     of_kernel.sum += deviation;
@@ -41,14 +41,16 @@ class ErrorSum {
 
  private:
   struct Kernel {
-    profiler::UsedKernel kernel;
+    std::uint64_t key = 0;
     double relative_error = 0, sum = 0;
   };
   /// Nets have few kernels.
-  Kernel& entry_of(profiler::UsedKernel kernel) {
+  Kernel& entry_of(const profiler::UsedKernel& kernel) {
+    const std::uint64_t key =
+        (std::uint64_t{static_cast<std::uint16_t>(kernel.kernel)} << 8 | static_cast<std::uint8_t>(kernel.use)) << 16 | kernel.variant;
     for (Kernel& entry : together_)
-      if (entry.kernel == kernel) return entry;
-    return together_.emplace_back(Kernel{kernel, profiler::relative_error(profile_, kernel, kernel.variant)});
+      if (entry.key == key) return entry;
+    return together_.emplace_back(Kernel{key, profiler::relative_error(profile_, kernel, kernel.variant)});
   }
 
   const profiler::DeviceProfile& profile_;
@@ -95,7 +97,11 @@ double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPredictio
 
 /// What is remembered of a model and a profile.
 struct Predictor::Known {
-  explicit Known(profiler::DeviceProfile profile) : prices(std::move(profile)) {}
+  Known(const model::Graph& graph, const SessionOptions& options) : prices(engine::profile_for(options)) {
+    costs.run_bytes = profiler::run_bytes_of(graph);
+    costs.steps.reserve(graph.nodes.size());
+    costs.seconds.reserve(graph.nodes.size());
+  }
   profiler::WorkPrices prices;
   engine::KnownCosts costs;
 };
@@ -151,31 +157,32 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
 
 }  // namespace
 
-Predictor::Predictor(std::shared_ptr<const Model> model, const SessionOptions& options) : model_(std::move(model)), options_(options) {}
+Predictor::Predictor(std::shared_ptr<const Model> model, const SessionOptions& options)
+    : model_(std::move(model)), options_(options), ready_(or_out_of_memory(model_->file().path(), [&]() -> Status {
+        known_ = std::make_unique<Known>(model_->graph(), options);
+        return {};
+      })) {}
 Predictor::~Predictor() = default;
 
-template <class Price>
-Result<LatencyPrediction> Predictor::priced(const Price& price) const {
-  const std::lock_guard lock(mutex_);
-  if (known_ == nullptr) known_ = std::make_unique<Known>(engine::profile_for(options_));
-  return price(*known_);
-}
-
 Result<LatencyPrediction> Predictor::of(const plan::Plan& plan, Bytes overhead) const {
+  SLUICE_RETURN_IF_ERROR(ready_);
   SLUICE_RETURN_IF_ERROR(engine::check_options(options_));
   return or_out_of_memory(model_->file().path(), [&] {
-    return priced([&](Known& known) { return price(*model_, plan, overhead, options_, known.prices, known.costs, nullptr); });
+    const std::lock_guard lock(mutex_);
+    return price(*model_, plan, overhead, options_, known_->prices, known_->costs, nullptr);
   });
 }
 
 Result<LatencyPrediction> Predictor::at(Bytes budget) const {
+  SLUICE_RETURN_IF_ERROR(ready_);
   SessionOptions options = options_;
   options.budget = budget;
   return or_out_of_memory(model_->file().path(), [&]() -> Result<LatencyPrediction> {
     SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*model_, options));
     const plan::Prediction& expected = planned.plan.prediction;
     const double ms = planned.plan.repeat ? expected.period_ms : expected.cold_ms;
-    return priced([&](Known& known) { return price(*model_, planned.plan, planned.overhead, options, known.prices, known.costs, &ms); });
+    const std::lock_guard lock(mutex_);
+    return price(*model_, planned.plan, planned.overhead, options, known_->prices, known_->costs, &ms);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "sluice/kernels/kernel_ids.h"
 #include "sluice/operators/parameters/elementwise.h"
@@ -213,20 +214,18 @@ std::uint64_t run_bytes_of(const model::Graph& graph) {
     for (const auto* ids : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
       for (const TensorId id : *ids) last[id.index()] = n;
   std::uint64_t live = 0, most = 0;
-  std::vector<bool> born(graph.tensors.size(), false);
+  std::vector<std::uint64_t> lives(graph.tensors.size(), 0);  // its bytes, while it does
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto each = [&](const auto& body) {
       for (const auto* ids : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
-        for (const TensorId id : *ids)
-          if (!graph.tensor(id).weight.valid()) body(id);
+        for (const TensorId id : *ids) body(id);
     };
     each([&](TensorId id) {
-      if (!born[id.index()]) live += graph.tensor(id).bytes().count();
-      born[id.index()] = true;
+      if (lives[id.index()] == 0 && !graph.tensor(id).weight.valid()) live += lives[id.index()] = graph.tensor(id).bytes().count();
     });
     most = std::max(most, live);
     each([&](TensorId id) {
-      if (last[id.index()] == n) live -= graph.tensor(id).bytes().count(), last[id.index()] = kNever;
+      if (last[id.index()] == n) live -= std::exchange(lives[id.index()], 0);
     });
   }
   return weights + most;

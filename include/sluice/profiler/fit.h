@@ -27,12 +27,13 @@ KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent 
 /// Appends one kernel's samples, at their places, with their weights.
 inline void place_samples(const KernelRates& rates, std::span<const KernelSample> samples, detail::TileExtent tile,
                           std::vector<PlacedSamples>& to) {
+  constexpr double kMostWeight = 1e100;  // of a hostile profile: sums of such shares are numbers
   for (std::size_t s = 0; s < samples.size(); ++s) {
     const std::size_t lane = s % kAbreast;
     if (lane == 0) to.emplace_back();
     const Features place = detail::place_of(samples[s].work, rates.scales, tile);
     for (std::size_t f = 0; f < kFeatures; ++f) to.back().places[f][lane] = place[f];
-    to.back().weights[lane] = samples[s].weight;
+    to.back().weights[lane] = std::clamp(samples[s].weight, -kMostWeight, kMostWeight);
   }
 }
 

@@ -24,7 +24,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -75,24 +75,41 @@ inline double likeness(const Features& a, const Features& b) noexcept {
   return 1 / (far * far);
 }
 
-/// r of the formula above: the sum of weight * likeness over the samples. Most of a price is in these loops, which a compiler turns into
-/// instructions for several samples.
+/// So many values as an instruction adds or multiplies at once, where a processor has such: of arrays not every compiler makes them.
+using FourFloats = float __attribute__((vector_size(16)));
+using TwoDoubles = double __attribute__((vector_size(16)));
+
+/// r of the formula above: the sum of weight * likeness over the samples. A third of a price is in these loops. Two shares have one division
+/// in common: w / a + v / b = (w b + v a) / (a b).
 inline double correction_at(std::span<const PlacedSamples> samples, const Features& place) noexcept {
-  constexpr double kMost = 1.5;  // what no sample misses by; keeps hostile profiles finite
-  std::array<double, kAbreast> sums{};
+  constexpr double kMost = 1.5;       // what no sample misses by; this and the next keep hostile profiles finite
+  constexpr float kFarthest = 1e15F;  // squared: what is as far has no share in r
+  constexpr std::size_t kFours = kAbreast / 4;
+  const auto squared = [](float d2, float other) {
+    const TwoDoubles far = 1 + TwoDoubles{d2, other};
+    return far * far;
+  };
+  std::array<TwoDoubles, kFours> sums{};
   for (const PlacedSamples& some : samples) {
-    std::array<float, kAbreast> d2{};
+    std::array<FourFloats, kFours> d2{};
     for (std::size_t f = 0; f < kFeatures; ++f)
-      for (std::size_t i = 0; i < kAbreast; ++i) {
-        const float d = some.places[f][i] - place[f];
+      for (std::size_t i = 0; i < kFours; ++i) {
+        FourFloats d;
+        std::memcpy(&d, &some.places[f][4 * i], sizeof d);
+        d -= place[f];
         d2[i] += d * d;
       }
-    for (std::size_t i = 0; i < kAbreast; ++i) {
-      const double far = 1 + static_cast<double>(d2[i]);
-      sums[i] += some.weights[i] * (1 / (far * far));
+    for (std::size_t i = 0; i < kFours; ++i) {
+      std::array<TwoDoubles, 2> weights;
+      std::memcpy(&weights, &some.weights[4 * i], sizeof weights);
+      const FourFloats near = d2[i] < kFarthest ? d2[i] : FourFloats{} + kFarthest;
+      const TwoDoubles a = squared(near[0], near[1]), b = squared(near[2], near[3]);
+      sums[i] += (weights[0] * b + weights[1] * a) / (a * b);
     }
   }
-  return std::clamp(std::accumulate(sums.begin(), sums.end(), 0.0), -kMost, kMost);
+  double sum = 0;
+  for (const TwoDoubles& two : sums) sum += two[0] + two[1];
+  return std::clamp(sum, -kMost, kMost);
 }
 
 /// Of the kernel that the rates are of.
@@ -101,7 +118,7 @@ inline std::span<const PlacedSamples> placed_samples(const DeviceRates& profile,
 }
 
 inline double measured_seconds(const KernelRates& rates, std::span<const PlacedSamples> samples, const StepWork& work,
-                               TileExtent tile) noexcept {
+                               const TileExtent& tile) noexcept {
   return fitted_seconds(rates, work, tile) * std::exp(correction_at(samples, place_of(work, rates.scales, tile)));
 }
 
@@ -121,13 +138,13 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
 }
 
 /// The measurements of the kernel and variant, else of the kernel's first variant that was measured, else none.
-inline const KernelRates* rates_of(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
+inline const KernelRates* rates_of(const DeviceRates& profile, const UsedKernel& kernel, std::uint16_t variant) noexcept {
   const auto first_from = [&](std::uint16_t least) {
-    kernel.variant = least;
-    return std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < kernel; });
+    const UsedKernel from{kernel.kernel, kernel.use, least};
+    return std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < from; });
   };
   const auto exact = first_from(variant);
-  if (exact != profile.kernels.end() && exact->kernel == kernel) return &*exact;
+  if (exact != profile.kernels.end() && exact->kernel == UsedKernel{kernel.kernel, kernel.use, variant}) return &*exact;
   const auto near = first_from(0);
   const bool same = near != profile.kernels.end() && near->kernel.kernel == kernel.kernel && near->kernel.use == kernel.use;
   return same ? &*near : nullptr;
@@ -160,7 +177,8 @@ inline double emitted_seconds(std::span<const KernelSample> samples, const StepW
 }
 
 /// One step on this CPU itself.
-inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
+inline double full_speed_seconds(const DeviceProfile& profile, const UsedKernel& kernel, const model::Node& node,
+                                 const StepWork& work) noexcept {
   const KernelRates* const rates = rates_of(profile, kernel, work.variant);
   if (rates != nullptr) {
     double seconds = profile.copies_views ? emitted_seconds(of_kernel(profile.samples, rates->kernel), work) : 0;
@@ -184,7 +202,7 @@ inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel
 }  // namespace detail
 
 /// Seconds of one step of `node`.
-inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
+inline double step_seconds(const DeviceProfile& profile, const UsedKernel& kernel, const model::Node& node, const StepWork& work) noexcept {
   return detail::full_speed_seconds(profile, kernel, node, work) * profile.compute_slowdown;
 }
 
@@ -203,7 +221,8 @@ inline bool runs_alone(const DeviceProfile& profile, double seconds, int threads
 
 /// What `bytes` of activations cost a step of this work more because they come from memory and not from a core's own cache, beyond those
 /// that its own time counts.
-inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, const StepWork& work, std::uint64_t bytes) noexcept {
+inline double seconds_beyond_cache(const DeviceProfile& profile, const UsedKernel& kernel, const StepWork& work,
+                                   std::uint64_t bytes) noexcept {
   const double more = static_cast<double>(bytes) - detail::bytes_beyond(work);
   if (more <= 0) return 0;
   const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
@@ -212,7 +231,7 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kern
 }
 
 /// The part of a step's time that is due to tensors that a core's own cache does not hold, as the fit has it: what bands of few rows save.
-inline double seconds_of_large_tensors(const DeviceProfile& profile, UsedKernel kernel, const StepWork& work) noexcept {
+inline double seconds_of_large_tensors(const DeviceProfile& profile, const UsedKernel& kernel, const StepWork& work) noexcept {
   const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
   if (rates == nullptr) return detail::bytes_beyond(work) / profile.memory_bytes_per_second * profile.compute_slowdown;
   double seconds = rates->seconds_per.back() * detail::bytes_beyond(work);
@@ -223,7 +242,7 @@ inline double seconds_of_large_tensors(const DeviceProfile& profile, UsedKernel 
 }
 
 /// Standard deviation of ln(measured / predicted) of a kernel's steps; what was not measured may be twice as fast or slow.
-inline double relative_error(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
+inline double relative_error(const DeviceProfile& profile, const UsedKernel& kernel, std::uint16_t variant) noexcept {
   constexpr double kUnknown = 0.5;
   const KernelRates* const rates = detail::rates_of(profile, kernel, variant);
   return rates == nullptr ? kUnknown : rates->error;

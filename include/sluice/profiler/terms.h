@@ -318,7 +318,7 @@ class Logarithms {
   }
   static float of(std::uint64_t amount) noexcept { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); }
 
-  std::array<float, 512> small_;
+  std::array<float, 2048> small_;
 };
 
 inline Features features_of(const StepWork& work, TileExtent tile) noexcept {

@@ -16,37 +16,42 @@ namespace sluice::profiler {
 class WorkPrices {
  public:
   /// `profile` is copied. Remembers at most `most` prices, 130 bytes each, and begins anew then.
-  explicit WorkPrices(DeviceProfile profile, std::size_t most = 1 << 14) : profile_(std::move(profile)), most_(most) {}
+  explicit WorkPrices(DeviceProfile profile, std::size_t most = 1 << 14) : profile_(std::move(profile)), most_(most) { make_room(); }
   WorkPrices(const WorkPrices&) = delete;
   WorkPrices& operator=(const WorkPrices&) = delete;
 
   const DeviceProfile& profile() const noexcept { return profile_; }
 
-  double seconds(UsedKernel kernel, const model::Node& node, const StepWork& work) {
+  double seconds(const UsedKernel& kernel, const model::Node& node, const StepWork& work) {
     // Of the node a price needs no more than this, and only where nothing was measured.
     const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
-    const Key key{kernel, work, conv != nullptr && conv->depthwise(), node.numeric == model::NumericClass::kInt8};
+    const bool depthwise = conv != nullptr && conv->depthwise(), int8 = node.numeric == model::NumericClass::kInt8;
+    const Key key{static_cast<std::uint64_t>(kernel.kernel) << 32 | static_cast<std::uint64_t>(kernel.use) << 16 |
+                      static_cast<std::uint64_t>(depthwise) << 8 | static_cast<std::uint64_t>(int8),
+                  work};
     const std::uint64_t hash = hash_of(key);
-    if (places_.empty()) make_room();
     std::size_t slot = slot_of(key, hash);
     if (places_[slot] != 0) return known_[places_[slot] - 1].seconds;
     if (known_.size() >= most_ || 2 * known_.size() >= places_.size()) {
       make_room();
       slot = slot_of(key, hash);
     }
-    known_.push_back({key, hash, step_seconds(profile_, kernel, node, work)});
+    const double seconds = step_seconds(profile_, kernel, node, work);
+    Known& known = known_.emplace_back();
+    known.key = key;
+    known.hash = hash;
+    known.seconds = seconds;
     places_[slot] = static_cast<std::uint32_t>(known_.size());
-    return known_.back().seconds;
+    return seconds;
   }
 
  private:
   struct Key {
-    UsedKernel kernel;
+    std::uint64_t kernel = 0;  // with its use, and what a price needs of its node
     StepWork work;
-    bool depthwise = false, int8 = false;
     friend bool operator==(const Key& a, const Key& b) noexcept {
       return a.kernel == b.kernel && a.work.cost == b.work.cost && a.work.shape == b.work.shape && a.work.variant == b.work.variant &&
-             a.work.run_bytes == b.work.run_bytes && a.depthwise == b.depthwise && a.int8 == b.int8;
+             a.work.run_bytes == b.work.run_bytes;
     }
   };
   struct Known {
@@ -57,7 +62,7 @@ class WorkPrices {
 
   static std::uint64_t hash_of(const Key& k) noexcept {
     constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
-    std::uint64_t hash = static_cast<std::uint64_t>(k.kernel.kernel) << 8 | static_cast<std::uint64_t>(k.kernel.use), factor = kOdd;
+    std::uint64_t hash = k.kernel, factor = kOdd;
     const StepShape& shape = k.work.shape;
     for (const std::uint64_t part : {k.work.cost.flops, k.work.cost.input_bytes, k.work.cost.output_bytes, k.work.cost.weight_bytes,
                                      std::uint64_t{shape.rows} << 32 | shape.columns, std::uint64_t{shape.channels} << 32 | shape.depth,
