@@ -101,6 +101,46 @@ inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run 
 inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;
 inline constexpr double kFarthestLost = static_cast<double>(kMostRunBytes);
 
+/// ln(1 + amount): of small amounts, which most extents are, from a table.
+class Logarithms {
+ public:
+  static const Logarithms& get() noexcept {
+    static const Logarithms logarithms;
+    return logarithms;
+  }
+  float operator()(std::uint64_t amount) const noexcept {
+    return amount < small_.size() ? small_[static_cast<std::size_t>(amount)] : of(amount);
+  }
+
+ private:
+  Logarithms() noexcept {
+    for (std::size_t amount = 0; amount < small_.size(); ++amount) small_[amount] = of(amount);
+  }
+  static float of(std::uint64_t amount) noexcept { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); }
+
+  std::array<float, 512> small_;
+};
+
+/// What follows from the bytes that a run touches (StepWork::run_bytes): the shares of them that caches have lost, and their feature.
+struct RunTraits {
+  std::uint64_t run_bytes = 0;
+  bool known = false;
+  double near = 0, far = 0, farthest = 0;
+  float feature = 0;
+};
+/// The steps of a net have these bytes in common: each thread keeps the last ones. Valid until its next call.
+inline const RunTraits& traits_of_run(std::uint64_t run_bytes) noexcept {
+  thread_local constinit RunTraits last;
+  if (!last.known || last.run_bytes != run_bytes)
+    last = {run_bytes,
+            true,
+            lost(run_bytes, kNearKeeps, kNearLost),
+            lost(run_bytes, kFarKeeps, kFarLost),
+            lost(run_bytes, kFarLost, kFarthestLost),
+            Logarithms::get()(std::clamp(run_bytes, kLeastRunBytes, kMostRunBytes))};
+  return last;
+}
+
 /// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, by rows that are
 /// next to each other or not, and in others; taps of a panel that is not whole; outputs of both; what each row begins and ends with; weights
 /// that caches have lost; and the taps of vectors that lie across two cache lines. Tiles leave out the taps beyond the map, which are a third to two thirds of a large window's on a small one. Terms
@@ -116,6 +156,7 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   const bool flat = shape.rows == 1 && shape.columns > 1 && side != floor_of(side);
   const double along = taps_inside(shape.columns, flat ? taps : side, shape.stride), inside = flat ? along : along * along;
   const auto weights = static_cast<double>(work.cost.weight_bytes);
+  const RunTraits& run = traits_of_run(work.run_bytes);
   Terms terms{};
   terms[0] = 1;
   terms[1] = slides && shape.stride == 1 ? pixels * whole * taps * inside : 0;
@@ -126,8 +167,8 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   terms[6] = pixels * whole;
   terms[7] = pixels * part;
   terms[8] = shape.rows * whole * std::sqrt(taps);
-  terms[9] = weights * lost(work.run_bytes, kNearKeeps, kNearLost);
-  terms[10] = weights * lost(work.run_bytes, kFarKeeps, kFarLost);
+  terms[9] = weights * run.near;
+  terms[10] = weights * run.far;
   terms[11] = shape.epilogue == 2 ? outputs : 0;
   terms[12] = shape.epilogue == 3 ? outputs : 0;
   terms[13] = slides && shape.stride > 1 ? pixels * whole * taps * inside : 0;
@@ -137,7 +178,7 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   const bool shares = slides && shape.stride == 1;  // neighbours read most of their inputs together
   terms[14] = shares ? across : 0;
   terms[16] = shares ? 0 : across;
-  terms[15] = weights * lost(work.run_bytes, kFarLost, kFarthestLost);
+  terms[15] = weights * run.farthest;
   terms[kTerms - 1] = bytes_beyond(work);
   return terms;
 }
@@ -175,15 +216,16 @@ inline Terms recurrent_terms(const StepWork& work) noexcept {
   const double turns = std::max(1.0, static_cast<double>(work.shape.rows) / work.shape.taps),
                again = work.shape.stride > 1 ? turns : turns - 1;
   const double weights = static_cast<double>(work.cost.weight_bytes) / turns;  // each turn reads all
+  const RunTraits& run = traits_of_run(work.run_bytes);
   Terms terms{};
   terms[0] = 1;
   terms[1] = static_cast<double>(work.cost.flops) * again / turns;
   terms[3] = static_cast<double>(work.cost.output_bytes);
   terms[4] = again * bytes_crowded_out(static_cast<std::uint64_t>(weights));
   terms[8] = again;
-  terms[9] = again > 0 ? weights * lost(work.run_bytes, kNearKeeps, kNearLost) : 0;
-  terms[10] = again > 0 ? weights * lost(work.run_bytes, kFarKeeps, kFarLost) : 0;
-  terms[15] = again > 0 ? weights * lost(work.run_bytes, kFarLost, kFarthestLost) : 0;
+  terms[9] = again > 0 ? weights * run.near : 0;
+  terms[10] = again > 0 ? weights * run.far : 0;
+  terms[15] = again > 0 ? weights * run.farthest : 0;
   return terms;
 }
 
@@ -262,6 +304,7 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const auto input = static_cast<double>(work.cost.input_bytes);
   const auto output = static_cast<double>(work.cost.output_bytes);
   const auto weights = static_cast<double>(work.cost.weight_bytes);
+  const RunTraits& run = traits_of_run(work.run_bytes);
   const double may_be_lost = weights > 0 && !by_value(kernel) ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
@@ -281,13 +324,13 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
           tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
           tiled ? tiles : vectors_of_window(kernel, work, tile),
           rows_of(kernel, work),
-          may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
-          may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
+          may_be_lost * run.near,
+          may_be_lost * run.far,
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
           work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
           bytes_crowded_out(work.cost.output_bytes),
           bytes_crowded_out(work.cost.input_bytes),
-          may_be_lost * lost(work.run_bytes, kFarLost, kFarthestLost),
+          may_be_lost * run.farthest,
           direct.read_again,
           direct.copied,
           0,
@@ -300,26 +343,6 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
   share_terms(kernel, work, tile, terms);
   return terms;
 }
-
-/// ln(1 + amount): of small amounts, which most extents are, from a table.
-class Logarithms {
- public:
-  static const Logarithms& get() noexcept {
-    static const Logarithms logarithms;
-    return logarithms;
-  }
-  float operator()(std::uint64_t amount) const noexcept {
-    return amount < small_.size() ? small_[static_cast<std::size_t>(amount)] : of(amount);
-  }
-
- private:
-  Logarithms() noexcept {
-    for (std::size_t amount = 0; amount < small_.size(); ++amount) small_[amount] = of(amount);
-  }
-  static float of(std::uint64_t amount) noexcept { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); }
-
-  std::array<float, 2048> small_;
-};
 
 inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
   const Logarithms& log_of = Logarithms::get();
@@ -337,7 +360,7 @@ inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
           log_of(work.shape.stride),
           static_cast<float>(kFullness * fullness(pixels, tile.rows)),
           static_cast<float>(kFullness * fullness(work.shape.channels, tile.panels * static_cast<double>(model::kPanelLanes))),
-          log_of(std::clamp(work.run_bytes, kLeastRunBytes, kMostRunBytes))};
+          traits_of_run(work.run_bytes).feature};
 }
 
 inline Features place_of(const StepWork& work, const Features& scales, TileExtent tile) noexcept {
