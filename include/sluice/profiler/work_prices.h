@@ -1,5 +1,5 @@
-// step_seconds (latency.h), remembered: a net repeats its layers, and who searches for a net asks about the same ones again and again. Half of a
-// prediction is in the field of samples, which this asks once for each kernel and work.
+// step_seconds (latency.h), remembered: a net repeats its layers, and who searches for a net asks about the same ones again and again. A third
+// of a prediction is in the field of samples, which this asks once for each kernel and work.
 //
 // Not thread-safe. Invariant: what is given is what step_seconds would give.
 #pragma once
@@ -15,7 +15,7 @@ namespace sluice::profiler {
 
 class WorkPrices {
  public:
-  /// `profile` is copied. Remembers at most `most` prices, 130 bytes each, and begins anew then.
+  /// `profile` is copied. Remembers at most `most` prices, 120 bytes each, and begins anew then.
   explicit WorkPrices(DeviceProfile profile, std::size_t most = 1 << 14) : profile_(std::move(profile)), most_(most) { make_room(); }
   WorkPrices(const WorkPrices&) = delete;
   WorkPrices& operator=(const WorkPrices&) = delete;
