@@ -9,38 +9,37 @@
 
 namespace sluice::engine {
 
-planner::Schedule schedule_of(const plan::Plan& plan) {
-  planner::Schedule schedule;
-  for (const plan::Step& step : plan.steps) {
-    planner::StepSpec spec;
-    spec.channels = step.channels;
-    spec.rows = step.rows;
-    spec.loads_needed = step.loads_needed;
-    spec.prepare = step.prepare;
-    if (step.derived.buffer.valid()) spec.derived = 0;
-    schedule.steps.push_back(spec);
+namespace {
+
+/// Computing of all turns of the subgraphs that a step runs; of branches the longer.
+Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, const plan::Step& step, profiler::WorkPrices& prices) {
+  const model::Node& node = graph.node(step.node);
+  if (node.subgraph_count == 0) return 0.0;
+  const kernels::KernelDescriptor& kernel = *kernels::find_kernel(step.kernel);
+  const std::int64_t turns = kernel.weight_turns == nullptr ? 1 : std::max<std::int64_t>(kernel.weight_turns(graph, node), 1);
+  double seconds = 0;
+  for (std::uint32_t s = node.first_subgraph; s < node.first_subgraph + node.subgraph_count; ++s) {
+    const model::Body body = model::body_of(graph, node, s);
+    const plan::Plan& subplan = plan.subplans[s];
+    KnownCosts known;
+    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, costs_of(body.graph, subplan, prices, known));
+    seconds = std::max(seconds, static_cast<double>(turns) * costs.compute);
   }
-  for (const plan::Load& load : plan.loads) {
-    planner::LoadSpec spec;
-    spec.uses = load.uses;
-    spec.resident = load.resident;
-    spec.prologue_only = load.prologue_only;
-    schedule.loads.push_back(spec);
-  }
-  return schedule;
+  return seconds;
 }
 
-namespace {
+Result<const kernels::KernelDescriptor*> kernel_of(const model::Graph& graph, const plan::Step& step) {
+  const kernels::KernelDescriptor* const kernel = kernels::find_kernel(step.kernel);
+  if (kernel == nullptr || kernel->resolve == nullptr)
+    return fail(ErrorCode::kInvalidPlan, graph.node(step.node).name, "the plan names a kernel that this build does not have");
+  return kernel;
+}
 
 /// The plan's kernels, and for nodes without steps (views) those that a planner would take.
 Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::Plan& plan) {
   std::vector<const kernels::KernelDescriptor*> chosen(graph.nodes.size(), nullptr);
   for (const plan::Step& step : plan.steps) {
-    const kernels::KernelDescriptor*& kernel = chosen[step.node.index()];
-    if (kernel != nullptr && kernel->id == step.kernel) continue;
-    kernel = kernels::find_kernel(step.kernel);
-    if (kernel == nullptr || kernel->resolve == nullptr)
-      return fail(ErrorCode::kInvalidPlan, graph.node(step.node).name, "the plan names a kernel that this build does not have");
+    SLUICE_ASSIGN_OR_RETURN(chosen[step.node.index()], kernel_of(graph, step));
   }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] != nullptr) continue;
@@ -51,42 +50,67 @@ Result<planner::KernelChoice> kernels_of(const model::Graph& graph, const plan::
   return planner::KernelChoice(graph, std::move(chosen));
 }
 
-/// Computing of all turns of the subgraphs that a step runs; of branches the longer.
-Result<double> body_seconds(const model::Graph& graph, const plan::Plan& plan, const plan::Step& step, profiler::WorkPrices& prices) {
-  const model::Node& node = graph.node(step.node);
-  const kernels::KernelDescriptor& kernel = *kernels::find_kernel(step.kernel);
-  const std::int64_t turns = kernel.weight_turns == nullptr ? 1 : std::max<std::int64_t>(kernel.weight_turns(graph, node), 1);
-  double seconds = 0;
-  for (std::uint32_t s = node.first_subgraph; s < node.first_subgraph + node.subgraph_count; ++s) {
-    const model::Body body = model::body_of(graph, node, s);
-    const plan::Plan& subplan = plan.subplans[s];
-    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, costs_of(body.graph, subplan, schedule_of(subplan), prices));
-    seconds = std::max(seconds, static_cast<double>(turns) * costs.compute);
+/// Makes `spec` the step as prices read it: what they do not ask for is left out.
+void describe(const plan::Step& step, planner::StepSpec& spec) noexcept {
+  spec.channels = step.channels;
+  spec.rows = step.rows;
+  spec.loads_needed = step.loads_needed;
+  spec.prepare = step.prepare;
+  spec.derived = step.derived.buffer.valid() ? 0 : planner::kNotDerived;
+}
+
+/// Prices the steps of a plan that `known` does not have in the same place.
+Status price_steps(const model::Graph& graph, const plan::Plan& plan, profiler::WorkPrices& prices, KnownCosts& known) {
+  const auto step_seconds = [&](const profiler::UsedKernel& kernel, const model::Node& node, const profiler::StepWork& work) {
+    return prices.seconds(kernel, node, work);
+  };
+  known.steps.resize(plan.steps.size());
+  known.seconds.resize(plan.steps.size());
+  std::vector<const kernels::KernelDescriptor*> kernels;  // nets have few
+  planner::StepSpec spec;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    const KnownCosts::Step asked{step.node,
+                                 step.kernel,
+                                 step.rows,
+                                 step.channels,
+                                 static_cast<std::uint32_t>(plan.threads),
+                                 step.prepare,
+                                 step.derived.buffer.valid()};
+    if (asked == known.steps[i]) continue;
+    if (!known.run_bytes) known.run_bytes = profiler::run_bytes_of(graph);
+    auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto* each) { return each->id == step.kernel; });
+    if (kernel == kernels.end()) {
+      SLUICE_ASSIGN_OR_RETURN(const kernels::KernelDescriptor* const found, kernel_of(graph, step));
+      kernel = kernels.insert(kernels.end(), found);
+    }
+    describe(step, spec);
+    known.seconds[i] = planner::price_computing(graph, **kernel, *known.run_bytes, step.node, spec, prices.profile(),
+                                                static_cast<int>(plan.threads), step_seconds);
+    known.steps[i] = asked;
   }
-  return seconds;
+  return {};
 }
 
 }  // namespace
 
-Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, const planner::Schedule& schedule,
-                                profiler::WorkPrices& prices) {
+Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& plan, profiler::WorkPrices& prices, KnownCosts& known) {
   const profiler::DeviceProfile& profile = prices.profile();
   planner::Costs costs;
   costs.load_start = profile.load_start_seconds;
   costs.wake = profile.wake_seconds;
   costs.beside_reads = profile.step_time_beside_reads;
-  SLUICE_ASSIGN_OR_RETURN(const planner::KernelChoice kernels, kernels_of(graph, plan));
+  SLUICE_RETURN_IF_ERROR(price_steps(graph, plan, prices, known));
+  costs.step = known.seconds;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const plan::Step& step = plan.steps[i];
-    costs.step.push_back(planner::price_step(
-        graph, kernels, step.node, schedule.steps[i], profile, static_cast<int>(plan.threads),
-        [&](const profiler::UsedKernel& kernel, const model::Node& node, const auto& work) { return prices.seconds(kernel, node, work); }));
-    if (graph.node(step.node).subgraph_count > 0) {
-      SLUICE_ASSIGN_OR_RETURN(const double seconds, body_seconds(graph, plan, step, prices));
-      costs.step.back() += seconds;
+    if (!plan.subplans.empty()) {
+      SLUICE_ASSIGN_OR_RETURN(const double seconds, body_seconds(graph, plan, plan.steps[i], prices));
+      costs.step[i] += seconds;
     }
-    if (!step.prepare) costs.compute += costs.step.back();
+    if (!plan.steps[i].prepare) costs.compute += costs.step[i];
   }
+  costs.load.reserve(plan.loads.size());
+  costs.decode.reserve(plan.loads.size());
   for (const plan::Load& load : plan.loads) {
     costs.load.push_back(profiler::load_seconds(profile, load.file.size));
     costs.decode.push_back(planner::decode_seconds(profile, load.file.size.count()));

@@ -45,13 +45,13 @@ bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfil
     return x.kernel == y.kernel && x.seconds_per == y.seconds_per && x.scales == y.scales;
   };
   const auto same_sample = [](const profiler::KernelSample& x, const profiler::KernelSample& y) {
-    return x.kernel == y.kernel && x.place == y.place && x.weight == y.weight;
+    return x.kernel == y.kernel && x.work.cost == y.work.cost && x.work.shape == y.work.shape && x.seconds == y.seconds;
   };
   const auto same_read = [](const profiler::ReadRate& x, const profiler::ReadRate& y) {
     return x.depth == y.depth && x.piece_bytes == y.piece_bytes && x.bytes_per_second == y.bytes_per_second;
   };
   return rates(a) == rates(b) && std::equal(a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(), same_kernel) &&
-         std::equal(a.samples.begin(), a.samples.end(), b.samples.begin(), b.samples.end(), same_sample) &&
+         a.placed == b.placed && std::equal(a.samples.begin(), a.samples.end(), b.samples.begin(), b.samples.end(), same_sample) &&
          std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), same_read);
 }
 
@@ -150,7 +150,7 @@ Status check_options(const SessionOptions& options) noexcept {
 }
 
 profiler::DeviceProfile profile_for(const SessionOptions& options) {
-  profiler::DeviceProfile profile = options.profile != nullptr ? *options.profile : profiler::DeviceProfile();
+  profiler::DeviceProfile profile = options.profile != nullptr ? profiler::without_samples(*options.profile) : profiler::DeviceProfile();
   // A measured profile is for one number of threads: with another number its kernels' times would be wrong.
   if (profile.threads != options.threads) {
     profile.kernels.clear();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "sluice/kernels/registry.h"
 #include "sluice/planner/stream/expect.h"
@@ -23,10 +22,8 @@ class ErrorSum {
  public:
   ErrorSum(const profiler::DeviceProfile& profile) : profile_(profile) {}
 
-  void add(profiler::UsedKernel kernel, double ms) {
-    const auto [found, is_new] = together_.try_emplace(kernel);
-    Kernel& of_kernel = found->second;
-    if (is_new) of_kernel.relative_error = profiler::relative_error(profile_, kernel, kernel.variant);
+  void add(const profiler::UsedKernel& kernel, double ms) {
+    Kernel& of_kernel = entry_of(kernel);
     const double deviation = ms * of_kernel.relative_error;
     of_kernel.sum += deviation;
     apart_ += deviation * deviation;
@@ -37,7 +34,7 @@ class ErrorSum {
   double deviation(double ms) const {
     constexpr double kTogether = 0.2;
     double variance = (1 - kTogether) * apart_;
-    for (const auto& [id, kernel] : together_) variance += kTogether * kernel.sum * kernel.sum;
+    for (const Kernel& kernel : together_) variance += kTogether * kernel.sum * kernel.sum;
     const double common = profile_.common_error * computing_;
     const double reading = profile_.read_error * std::max(0.0, ms - computing_);
     return std::sqrt(variance + common * common + reading * reading);
@@ -45,10 +42,20 @@ class ErrorSum {
 
  private:
   struct Kernel {
+    std::uint64_t key = 0;
     double relative_error = 0, sum = 0;
   };
+  /// Nets have few kernels.
+  Kernel& entry_of(const profiler::UsedKernel& kernel) {
+    const std::uint64_t key =
+        (std::uint64_t{static_cast<std::uint16_t>(kernel.kernel)} << 8 | static_cast<std::uint8_t>(kernel.use)) << 16 | kernel.variant;
+    for (Kernel& entry : together_)
+      if (entry.key == key) return entry;
+    return together_.emplace_back(Kernel{key, profiler::relative_error(profile_, kernel, kernel.variant)});
+  }
+
   const profiler::DeviceProfile& profile_;
-  std::map<profiler::UsedKernel, Kernel> together_;
+  std::vector<Kernel> together_;
   double apart_ = 0;
   double computing_ = 0;
 };
@@ -87,17 +94,37 @@ double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPredictio
   return sum;
 }
 
+}  // namespace
+
+/// What is remembered of a model and a profile.
+struct Predictor::Known {
+  Known(const model::Graph& graph, const SessionOptions& options) : prices(engine::profile_for(options)) {
+    costs.run_bytes = profiler::run_bytes_of(graph);
+    costs.steps.reserve(graph.nodes.size());
+    costs.seconds.reserve(graph.nodes.size());
+  }
+  profiler::WorkPrices prices;
+  engine::KnownCosts costs;
+};
+
+namespace {
+
+profiler::KernelUse use_of(const plan::Step& step) noexcept {
+  if (step.prepare) return profiler::KernelUse::kPrepare;
+  return step.derived.buffer.valid() ? profiler::KernelUse::kRunDerived : profiler::KernelUse::kRun;
+}
+
 Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Bytes overhead, const SessionOptions& options,
-                                profiler::WorkPrices& prices, const double* planned_ms) {
+                                profiler::WorkPrices& prices, engine::KnownCosts& known, const double* planned_ms) {
   const profiler::DeviceProfile& profile = prices.profile();
   const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
-  const planner::Schedule schedule = engine::schedule_of(plan);
-  SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, prices));
+  SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, prices, known));
   SLUICE_ASSIGN_OR_RETURN(const std::vector<planner::NodeCopy> copies, engine::copies_of(model.graph(), plan, profile));
   planner::Gates gates;
+  gates.reserve(plan.loads.size());
   for (const plan::Load& load : plan.loads)
     gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
-  const planner::Timeline timeline = planner::expect(schedule, costs, gates, kind).steps;
+  const planner::Timeline timeline = planner::expect(plan, costs, gates, kind).steps;
 
   LatencyPrediction prediction;
   prediction.peak = engine::expected_peak(model, plan, overhead, options);
@@ -105,6 +132,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
   prediction.measured = !profile.kernels.empty();
   ErrorSum errors(profile);
   std::vector<std::size_t> place(model.graph().nodes.size(), model.graph().nodes.size());
+  prediction.nodes.reserve(std::min(plan.steps.size(), place.size()));
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const plan::Step& step = plan.steps[i];
     if (step.prepare && kind == planner::Run::kPeriod) continue;
@@ -117,10 +145,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
     ++node.steps;
     node.compute_ms += (timeline.step_end[i + 1] - timeline.step_start[i]) * engine::kMilliseconds;
     node.wait_ms += (timeline.step_start[i] - timeline.step_end[i]) * engine::kMilliseconds;
-    errors.add({step.kernel, schedule.steps[i].prepare                           ? profiler::KernelUse::kPrepare
-                             : schedule.steps[i].derived != planner::kNotDerived ? profiler::KernelUse::kRunDerived
-                                                                                 : profiler::KernelUse::kRun},
-               costs.step[i] * engine::kMilliseconds);
+    errors.add({step.kernel, use_of(step)}, costs.step[i] * engine::kMilliseconds);
   }
   const double copying_ms = add_copies(copies, prediction, errors);
   // A planned time includes the copies.
@@ -133,31 +158,32 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
 
 }  // namespace
 
-Predictor::Predictor(std::shared_ptr<const Model> model, const SessionOptions& options) : model_(std::move(model)), options_(options) {}
+Predictor::Predictor(std::shared_ptr<const Model> model, const SessionOptions& options)
+    : model_(std::move(model)), options_(options), ready_(or_out_of_memory(model_->file().path(), [&]() -> Status {
+        known_ = std::make_unique<Known>(model_->graph(), options);
+        return {};
+      })) {}
 Predictor::~Predictor() = default;
 
-template <class Price>
-Result<LatencyPrediction> Predictor::priced(const Price& price) const {
-  const std::lock_guard lock(mutex_);
-  if (prices_ == nullptr) prices_ = std::make_unique<profiler::WorkPrices>(engine::profile_for(options_));
-  return price(*prices_);
-}
-
 Result<LatencyPrediction> Predictor::of(const plan::Plan& plan, Bytes overhead) const {
+  SLUICE_RETURN_IF_ERROR(ready_);
   SLUICE_RETURN_IF_ERROR(engine::check_options(options_));
   return or_out_of_memory(model_->file().path(), [&] {
-    return priced([&](profiler::WorkPrices& prices) { return price(*model_, plan, overhead, options_, prices, nullptr); });
+    const std::lock_guard lock(mutex_);
+    return price(*model_, plan, overhead, options_, known_->prices, known_->costs, nullptr);
   });
 }
 
 Result<LatencyPrediction> Predictor::at(Bytes budget) const {
+  SLUICE_RETURN_IF_ERROR(ready_);
   SessionOptions options = options_;
   options.budget = budget;
   return or_out_of_memory(model_->file().path(), [&]() -> Result<LatencyPrediction> {
     SLUICE_ASSIGN_OR_RETURN(const PlannedBudget planned, plan_session(*model_, options));
     const plan::Prediction& expected = planned.plan.prediction;
     const double ms = planned.plan.repeat ? expected.period_ms : expected.cold_ms;
-    return priced([&](profiler::WorkPrices& prices) { return price(*model_, planned.plan, planned.overhead, options, prices, &ms); });
+    const std::lock_guard lock(mutex_);
+    return price(*model_, planned.plan, planned.overhead, options, known_->prices, known_->costs, &ms);
   });
 }
 

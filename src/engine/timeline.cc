@@ -13,13 +13,13 @@ Result<ExpectedTimes> expected_times(const Model& model, const plan::Plan& plan,
   SLUICE_RETURN_IF_ERROR(engine::check_options(options));
   return or_out_of_memory(model.file().path(), [&]() -> Result<ExpectedTimes> {
     const planner::Run kind = plan.repeat ? planner::Run::kPeriod : planner::Run::kPrologue;
-    const planner::Schedule schedule = engine::schedule_of(plan);
     profiler::WorkPrices prices(engine::profile_for(options));
-    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, schedule, prices));
+    engine::KnownCosts known;
+    SLUICE_ASSIGN_OR_RETURN(const planner::Costs costs, engine::costs_of(model.graph(), plan, prices, known));
     planner::Gates gates;
     for (const plan::Load& load : plan.loads)
       gates.push_back(kind == planner::Run::kPrologue ? std::max<std::int64_t>(load.gate, 0) : load.gate);
-    const planner::ExpectedRun run = planner::expect(schedule, costs, gates, kind);
+    const planner::ExpectedRun run = planner::expect(plan, costs, gates, kind);
     const planner::Timeline& timeline = run.steps;
     ExpectedTimes times;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)

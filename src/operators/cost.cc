@@ -18,6 +18,7 @@ std::uint64_t epilogue_flops(const model::Epilogue& epilogue) noexcept {
 
 std::uint64_t share_of(std::uint64_t whole, std::int64_t part, std::int64_t all) noexcept {
   if (all <= 0) return 0;
+  if (part == all) return whole;
   return static_cast<std::uint64_t>(static_cast<double>(whole) * static_cast<double>(part) / static_cast<double>(all));
 }
 

@@ -101,14 +101,15 @@ class Field {
 
   const Eigen::VectorXd& weights() const noexcept { return weights_; }
   const Eigen::MatrixXd& inverse() const noexcept { return inverse_; }
-
- private:
-  static Eigen::Index count_of(std::span<const KernelSample> samples) { return static_cast<Eigen::Index>(samples.size()); }
+  /// The place of a sample.
   Features at(Eigen::Index i, const Features& scales) const {
     Features place = features_[static_cast<std::size_t>(i)];
     for (std::size_t f = 0; f < kFeatures; ++f) place[f] *= scales[f];
     return place;
   }
+
+ private:
+  static Eigen::Index count_of(std::span<const KernelSample> samples) { return static_cast<Eigen::Index>(samples.size()); }
 
   std::vector<Features> features_;
   Eigen::VectorXd y_;
@@ -175,8 +176,9 @@ double refitted_left_out(std::span<const KernelSample> samples, const KernelRate
     Field field(rates, others, tile);
     field.left_out(rates.scales, noise);
     for (std::size_t i = 0; i < others.size(); ++i) others[i].weight = field.weights()[static_cast<Eigen::Index>(i)];
-    place_samples(rates, others, tile);
-    const double seconds = std::max(detail::measured_seconds(rates, others, samples[left].work, tile), detail::kLeastSeconds);
+    std::vector<PlacedSamples> placed;
+    place_samples(rates, others, tile, placed);
+    const double seconds = std::max(detail::measured_seconds(rates, placed, samples[left].work, tile), detail::kLeastSeconds);
     const double off = std::log(samples[left].seconds / seconds);
     squares += off * off / static_cast<double>(samples.size());
   }
@@ -197,7 +199,6 @@ void fit_correction(KernelRates& rates, const KernelRates* all, std::span<Kernel
   const bool few = samples.size() > 1 && samples.size() <= 2 * kFewSamples;
   const double mean_square = few ? refitted_left_out(samples, rates, all, choice.noise, tile) : squares / count;
   rates.error = std::max({kLeastError, kOfOneSample / count, std::min(std::sqrt(mean_square), 1.0)});
-  place_samples(rates, samples, tile);
 }
 
 /// The samples of all variants of a kernel's use.
@@ -224,6 +225,7 @@ void fit(DeviceProfile& profile) {
     fit_correction(rates, all ? &*all : nullptr, samples, tile);
     profile.kernels.push_back(rates);
   });
+  place_samples(profile);
 }
 
 KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile) {
@@ -264,7 +266,7 @@ std::vector<double> uncertainty(const KernelRates& rates, std::span<const Kernel
   Eigen::VectorXd like(static_cast<Eigen::Index>(samples.size()));
   for (const StepWork& candidate : candidates) {
     const Features place = detail::place_of(candidate, rates.scales, tile);
-    for (std::size_t i = 0; i < samples.size(); ++i) like[static_cast<Eigen::Index>(i)] = detail::likeness(samples[i].place, place);
+    for (Eigen::Index i = 0; i < like.size(); ++i) like[i] = detail::likeness(field.at(i, rates.scales), place);
     unknown.push_back(std::clamp(1 - like.dot(field.inverse() * like), 0.0, 1.0));
   }
   return unknown;

@@ -156,12 +156,11 @@ void add_kernels(const Json& json, bool fitted, DeviceProfile& profile) {
   }
   sluice::sort(profile.kernels.begin(), profile.kernels.end(),
                [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
-  const detail::TileExtent tile = detail::tile_of(profile);
   for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
-    const auto rates = detail::of_kernel(profile.kernels, samples.front().kernel);
-    if (rates.size() != 1) throw Mistake{"is no device profile: a kernel is there twice"};
-    place_samples(rates.front(), samples, tile);
+    if (detail::of_kernel(profile.kernels, samples.front().kernel).size() != 1)
+      throw Mistake{"is no device profile: a kernel is there twice"};
   });
+  place_samples(profile);
 }
 
 void check_read(const ReadRate& read) {

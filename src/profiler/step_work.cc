@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "sluice/kernels/kernel_ids.h"
 #include "sluice/operators/parameters/elementwise.h"
@@ -25,9 +26,8 @@ const T* parameters_of(const kernels::KernelDescriptor& kernel, const operators:
   return kernel.parameter_bytes == sizeof(T) && parameters.size() == sizeof(T) ? &parameters.as<T>() : nullptr;
 }
 
-template <class Convolution>
-void add_convolution(const Convolution& conv, StepShape& shape) noexcept {
-  shape.depth = narrow(conv.group_depth());
+void add_convolution(const model::ConvAttributes& conv, StepShape& shape) noexcept {
+  shape.depth = narrow(conv.in_channels / conv.groups);
   shape.taps = narrow(conv.window.taps());
   shape.stride = narrow(conv.window.stride_h);
 }
@@ -103,18 +103,30 @@ std::uint16_t variant_of_rows(KernelId kernel, const StepShape& shape) noexcept 
   return rows == 1 ? 1 : rows <= kTileRows ? 2 : 0;
 }
 
-/// Kernels that multiply by panels, and attention.
+/// Convolutions and dense layers, most steps of most nets: their attributes say all, so that no node has to be resolved. False: it is another
+/// kernel, or one with parameters of its own.
+bool add_layer(const kernels::KernelDescriptor& kernel, const model::Node& node, StepWork& work) noexcept {
+  const auto takes = [&](std::size_t floats, std::size_t integers) {
+    return kernel.parameter_bytes == floats || kernel.parameter_bytes == integers;
+  };
+  if (node.op == OpKind::kConv && takes(sizeof(operators::ConvolutionParameters), sizeof(operators::IntegerConvolutionParameters)))
+    add_convolution(node.as<model::ConvAttributes>(), work.shape);
+  else if (node.op == OpKind::kDense && takes(sizeof(operators::DenseParameters), sizeof(operators::IntegerDenseParameters)))
+    work.shape.depth = narrow(node.as<model::DenseAttributes>().in_features);
+  else
+    return false;
+  work.variant = variant_of_rows(kernel.id, work.shape);
+  return true;
+}
+
+/// Other kernels that multiply by panels, and attention.
 void add_products(const Asked& asked, StepWork& work) noexcept {
   work.variant = variant_of_rows(asked.kernel.id, work.shape);
-  if (asked.node.op == OpKind::kConv || asked.node.op == OpKind::kConvTranspose) {
+  if (asked.node.op == OpKind::kConvTranspose) {
     if (const auto* conv = asked.as<operators::ConvolutionParameters>()) {
-      add_convolution(*conv, work.shape);
-      if (asked.node.op == OpKind::kConvTranspose) work.variant = conv->by_taps() ? 1 : 0;
+      add_convolution(asked.node.as<model::ConvAttributes>(), work.shape);
+      work.variant = conv->by_taps() ? 1 : 0;
     }
-    if (const auto* conv = asked.as<operators::IntegerConvolutionParameters>()) add_convolution(*conv, work.shape);
-  } else if (asked.node.op == OpKind::kDense) {
-    if (const auto* dense = asked.as<operators::DenseParameters>()) work.shape.depth = narrow(dense->in_features);
-    if (const auto* dense = asked.as<operators::IntegerDenseParameters>()) work.shape.depth = narrow(dense->in_features);
   } else if (asked.node.op == OpKind::kRecurrent) {
     if (const auto* layer = asked.as<operators::RecurrentParameters>()) {
       work.shape.depth = narrow(layer->hidden);
@@ -186,6 +198,7 @@ StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const m
   work.shape.columns = narrow(row_extents(graph.tensor(node.outputs[0]).shape).pixels);
   work.shape.channels = narrow(extent.channels.size());
   if (!node.weights.empty() && use != KernelUse::kPrepare) work.shape.epilogue = epilogue_of(node.epilogue.activation.function);
+  if (add_layer(kernel, node, work)) return work;
   const operators::Parameters parameters = kernel.resolve(graph, node, active_isa()).parameters;
   const Asked asked{kernel, parameters, graph, node};
   add_products(asked, work);
@@ -201,20 +214,18 @@ std::uint64_t run_bytes_of(const model::Graph& graph) {
     for (const auto* ids : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
       for (const TensorId id : *ids) last[id.index()] = n;
   std::uint64_t live = 0, most = 0;
-  std::vector<bool> born(graph.tensors.size(), false);
+  std::vector<std::uint64_t> lives(graph.tensors.size(), 0);  // its bytes, while it does
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto each = [&](const auto& body) {
       for (const auto* ids : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
-        for (const TensorId id : *ids)
-          if (!graph.tensor(id).weight.valid()) body(id);
+        for (const TensorId id : *ids) body(id);
     };
     each([&](TensorId id) {
-      if (!born[id.index()]) live += graph.tensor(id).bytes().count();
-      born[id.index()] = true;
+      if (lives[id.index()] == 0 && !graph.tensor(id).weight.valid()) live += lives[id.index()] = graph.tensor(id).bytes().count();
     });
     most = std::max(most, live);
     each([&](TensorId id) {
-      if (last[id.index()] == n) live -= graph.tensor(id).bytes().count(), last[id.index()] = kNever;
+      if (last[id.index()] == n) live -= std::exchange(lives[id.index()], 0);
     });
   }
   return weights + most;

@@ -120,7 +120,7 @@ inline std::vector<double> by_field(const Samples& known, const Samples& asked, 
   const DeviceProfile profile = fitted(known, isa);
   std::vector<double> seconds;
   for (const KernelSample& sample : asked)
-    seconds.push_back(detail::measured_seconds(profile.kernels.front(), profile.samples, sample.work, detail::tile_of(isa)));
+    seconds.push_back(detail::measured_seconds(profile.kernels.front(), profile.placed, sample.work, detail::tile_of(isa)));
   return seconds;
 }
 

@@ -130,7 +130,8 @@ class Net {
     const plan::Plan& plan = this->plan();
     const model::Graph& graph = model_->graph();
     profiler::WorkPrices prices(profile_);
-    const planner::Costs costs = must(engine::costs_of(graph, plan, engine::schedule_of(plan), prices));
+    engine::KnownCosts known;
+    const planner::Costs costs = must(engine::costs_of(graph, plan, prices, known));
     const std::uint64_t run_bytes = profiler::run_bytes_of(graph);
     double predicted = 0;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {

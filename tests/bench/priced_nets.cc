@@ -18,7 +18,7 @@ void add(const model::Node& node, const UsedWork& used, const profiler::DevicePr
     to.other_seconds += profiler::step_seconds(profile, used.kernel, node, used.work);
     return;
   }
-  const auto samples = profiler::detail::of_kernel(profile.samples, rates->kernel);
+  const auto samples = profiler::detail::placed_samples(profile, *rates);
   const double seconds = profiler::detail::measured_seconds(*rates, samples, used.work, profiler::detail::tile_of(profile));
   to.parts.push_back({rates->kernel, used.work, seconds});
 }

@@ -123,6 +123,37 @@ TEST_CASE("every family can be predicted from its shapes, by nodes that add up")
   }
 }
 
+TEST_CASE("a predictor that has priced other plans says what a new one does, and reads its profile when it is made") {
+  const TemporaryFolder folder;
+  const auto model = shapes_of("vgg", folder);
+  const profiler::DeviceProfile profile;
+  const SessionOptions options{.repeat = true, .profile = &profile};
+  auto passing = std::make_unique<profiler::DeviceProfile>(profile);
+  SessionOptions of_passing = options;
+  of_passing.profile = passing.get();
+  const Predictor old(model, of_passing);
+  passing.reset();
+  SessionOptions tight = options;
+  const auto least = minimum_budget(*model, options);
+  REQUIRE(least);
+  tight.budget = Bytes(least->count() + least->count() / 8);
+  const auto wide_plan = plan_session(*model, options), tight_plan = plan_session(*model, tight);
+  REQUIRE((wide_plan && tight_plan));
+  for (const auto* planned : {&*wide_plan, &*tight_plan, &*wide_plan, &*wide_plan, &*tight_plan}) {
+    const auto said = old.of(planned->plan, planned->overhead);
+    const auto anew = Predictor(model, options).of(planned->plan, planned->overhead);
+    REQUIRE((said && anew));
+    CHECK(said->latency_ms == anew->latency_ms);
+    CHECK(said->high_ms == anew->high_ms);
+    CHECK(said->bytes_read == anew->bytes_read);
+    REQUIRE(said->nodes.size() == anew->nodes.size());
+    for (std::size_t n = 0; n < said->nodes.size(); ++n) {
+      CHECK(said->nodes[n].steps == anew->nodes[n].steps);
+      CHECK(said->nodes[n].compute_ms == anew->nodes[n].compute_ms);
+    }
+  }
+}
+
 TEST_CASE("what a plan finds in place is priced for a device that copies it") {
   const TemporaryFolder folder;
   profiler::DeviceProfile plain, copies;

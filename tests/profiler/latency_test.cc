@@ -254,6 +254,64 @@ TEST_CASE("remembered prices are those of the latency model, also when nothing w
   }
 }
 
+TEST_CASE("samples that are compared abreast correct a step as the formula says, however many there are") {
+  for (const int count : {1, 2, 7, 8, 9, 16, 40}) {
+    INFO(count << " samples");
+    std::mt19937 random(static_cast<unsigned>(count));
+    const auto any = [&](std::uint32_t most) { return static_cast<std::uint32_t>(1 + random() % most); };
+    const auto any_work = [&] {
+      StepWork work(random_work(random));
+      work.shape = {.rows = any(60), .columns = any(60), .channels = any(3000), .depth = any(500), .taps = any(9), .stride = any(2)};
+      work.run_bytes = 1000 * std::uint64_t{any(500'000)};
+      return work;
+    };
+    DeviceProfile profile;
+    for (const UsedKernel kernel : {kKernel, UsedKernel{KernelId{8}}})
+      for (int i = 0; i < count; ++i) {
+        const StepWork work = any_work();
+        profile.samples.push_back({kernel, work, true_seconds(work.cost) * (0.5 + 1e-6 * static_cast<double>(random() % 1'000'000))});
+      }
+    fit(profile);
+    const detail::TileExtent tile = detail::tile_of(profile);
+    for (const KernelRates& rates : profile.kernels)
+      for (int i = 0; i < 20; ++i) {
+        const StepWork work = i == 0 ? profile.samples.front().work : any_work();
+        const Features place = detail::place_of(work, rates.scales, tile);
+        double r = 0;
+        for (const KernelSample& sample : detail::of_kernel(profile.samples, rates.kernel))
+          r += sample.weight * detail::likeness(detail::place_of(sample.work, rates.scales, tile), place);
+        const double abreast = detail::correction_at(detail::placed_samples(profile, rates), place);
+        CHECK(abreast == Approx(std::clamp(r, -1.5, 1.5)).epsilon(1e-12).margin(1e-14));
+      }
+  }
+}
+
+TEST_CASE("a profile's weights and scales of any size give corrections that are numbers") {
+  DeviceProfile profile = measured_profile();
+  for (std::size_t i = 0; i < profile.samples.size(); ++i) profile.samples[i].weight = i % 2 == 0 ? 1e308 : -1e308;
+  profile.kernels.front().scales.fill(3e38F);
+  place_samples(profile);
+  std::mt19937 random(3);
+  for (int i = 0; i < 10; ++i) {
+    const double seconds = step_seconds(profile, kKernel, {}, random_work(random));
+    CHECK((std::isfinite(seconds) && seconds > 0));
+  }
+}
+
+TEST_CASE("whole parts and logarithms are those of the standard library") {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 1000; ++i) {
+    const auto amount = static_cast<double>(random() >> (1 + random() % 60)) / static_cast<double>(1 + random() % 20);
+    CHECK(detail::ceil_of(amount) == std::ceil(amount));
+    CHECK(detail::floor_of(amount) == std::floor(amount));
+    const std::uint64_t whole = random() >> (random() % 64);
+    CHECK(detail::Logarithms::get()(whole) == static_cast<float>(std::log(static_cast<double>(whole) + 1)));
+    const double run = std::clamp(static_cast<double>(whole), detail::kNearKeeps, detail::kNearLost);
+    CHECK(detail::lost(whole, detail::kNearKeeps, detail::kNearLost) ==
+          Approx(std::log(run / detail::kNearKeeps) / std::log(detail::kNearLost / detail::kNearKeeps)).margin(1e-15));
+  }
+}
+
 TEST_CASE("a variant that was not measured takes the rates of one that was") {
   DeviceProfile profile = measured_profile();
   StepWork work({1'000'000, 1000, 1000, 1000}, {}, 7);

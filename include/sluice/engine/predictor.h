@@ -23,10 +23,6 @@
 
 namespace sluice {
 
-namespace profiler {
-class WorkPrices;
-}
-
 struct NodePrediction {
   NodeId node;
   KernelId kernel = KernelId::kNone;
@@ -45,8 +41,8 @@ struct LatencyPrediction {
   std::vector<NodePrediction> nodes;  // that have steps, in the order of their first one; then those that a device copies without any
 };
 
-/// Thread-safe after it is made; keeps the model, and what steps of each shape take: the second prediction of a plan takes a third of the time
-/// of the first. Of the options `repeat` chooses between a cold run and one of many; their profile is read until the first prediction.
+/// Thread-safe after it is made; keeps the model, and what steps of each shape take: the second prediction of a plan takes a tenth of the time
+/// of the first. Of the options `repeat` chooses between a cold run and one of many; their profile is read when this is made, and no more.
 class Predictor {
  public:
   Predictor(std::shared_ptr<const Model> model, const SessionOptions& options);
@@ -60,13 +56,13 @@ class Predictor {
   Result<LatencyPrediction> of(const plan::Plan& plan, Bytes overhead) const;
 
  private:
-  template <class Price>
-  Result<LatencyPrediction> priced(const Price& price) const;
+  struct Known;
 
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
-  mutable std::mutex mutex_;  // of what follows
-  mutable std::unique_ptr<profiler::WorkPrices> prices_;
+  mutable std::mutex mutex_;  // of what is known
+  std::unique_ptr<Known> known_;
+  Status ready_;  // else there was no memory for it
 };
 
 }  // namespace sluice

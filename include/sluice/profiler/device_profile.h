@@ -4,7 +4,8 @@
 // A profile belongs to one CPU, instruction set and number of threads. A default-constructed one has the assumed rates of a mid-range
 // x86-64 core with an NVMe disk, so that plans can be made before anything was measured.
 //
-// Invariants: rates are positive and finite; `kernels` and `samples` are sorted by kernel, `reads` by depth and size.
+// Invariants: rates are positive and finite; `kernels` and `samples` are sorted by kernel, `reads` by depth and size; `placed` follows from
+// `kernels` and `samples` (place_samples of fit.h).
 #pragma once
 
 #include <array>
@@ -48,6 +49,7 @@ struct KernelRates {
   Terms seconds_per{};
   Features scales{};   // of features, where distances are taken
   double error = 0.3;  // standard deviation of ln(measured / predicted), each sample predicted from the others
+  std::uint32_t first_placed = 0, placed_count = 0;  // of DeviceRates::placed: its samples
 };
 
 /// One measured step.
@@ -56,7 +58,14 @@ struct KernelSample {
   StepWork work;
   double seconds = 0;
   double weight = 0;  // of the sample in corrections (fit.h)
-  Features place{};   // its features, scaled: follows from the above and the kernel's rates
+};
+
+/// Samples of one kernel as a correction reads them: eight abreast, so that each instruction compares several with a step.
+inline constexpr std::size_t kAbreast = 8;
+struct PlacedSamples {
+  std::array<std::array<float, kAbreast>, kFeatures> places{};  // their features, scaled
+  std::array<double, kAbreast> weights{};                       // 0 where there is no sample
+  friend bool operator==(const PlacedSamples&, const PlacedSamples&) = default;
 };
 
 /// The rate of reading with requests of one size, so many in flight, and checking what arrives.
@@ -78,8 +87,8 @@ inline constexpr double kLeastInterrupted = 4e-6;  // seconds: ten, a hundred an
 /// What a measured step may take in a profile's file.
 inline constexpr double kLeastStepSeconds = 1e-12, kMostStepSeconds = 1e6;
 
-/// Rates of one device at one number of threads.
-struct DeviceProfile {
+/// Rates of one device at one number of threads: all that prices are made of, but for emitted code.
+struct DeviceRates {
   std::string device;  // the CPU's own name; empty: assumed, not measured
   std::string isa;     // of core/cpu.h
   int threads = 1;
@@ -117,8 +126,21 @@ struct DeviceProfile {
   std::uint32_t reads_in_flight = 4;  // so many at a time
   std::uint32_t reads_at_once = 1;    // of these, that the disk works at together: 1 where one ends after the other
   std::vector<KernelRates> kernels;
-  std::vector<KernelSample> samples;
+  std::vector<PlacedSamples> placed;  // by kernel
   std::vector<ReadRate> reads;
 };
+
+/// With the measurements that they were fitted to.
+struct DeviceProfile : DeviceRates {
+  std::vector<KernelSample> samples;
+};
+
+/// A copy for prices alone, which is made in a third of the time: samples are kept only where prices read them.
+inline DeviceProfile without_samples(const DeviceProfile& profile) {
+  DeviceProfile copy;
+  static_cast<DeviceRates&>(copy) = profile;
+  if (profile.copies_views) copy.samples = profile.samples;
+  return copy;
+}
 
 }  // namespace sluice::profiler

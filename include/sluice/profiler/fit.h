@@ -24,9 +24,28 @@ namespace sluice::profiler {
 /// samples that are all beyond the caches, it is one of them.
 KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile);
 
-/// Fills in the positions of one kernel's samples.
-inline void place_samples(const KernelRates& rates, std::span<KernelSample> samples, detail::TileExtent tile) {
-  for (KernelSample& sample : samples) sample.place = detail::place_of(sample.work, rates.scales, tile);
+/// Appends one kernel's samples, at their places, with their weights.
+inline void place_samples(const KernelRates& rates, std::span<const KernelSample> samples, detail::TileExtent tile,
+                          std::vector<PlacedSamples>& to) {
+  constexpr double kMostWeight = 1e100;  // of a hostile profile: sums of such shares are numbers
+  for (std::size_t s = 0; s < samples.size(); ++s) {
+    const std::size_t lane = s % kAbreast;
+    if (lane == 0) to.emplace_back();
+    const Features place = detail::place_of(samples[s].work, rates.scales, tile);
+    for (std::size_t f = 0; f < kFeatures; ++f) to.back().places[f][lane] = place[f];
+    to.back().weights[lane] = std::clamp(samples[s].weight, -kMostWeight, kMostWeight);
+  }
+}
+
+/// Of all kernels whose rates are fitted: makes `placed` follow from `kernels` and `samples`.
+inline void place_samples(DeviceProfile& profile) {
+  profile.placed.clear();
+  const detail::TileExtent tile = detail::tile_of(profile);
+  for (KernelRates& rates : profile.kernels) {
+    rates.first_placed = static_cast<std::uint32_t>(profile.placed.size());
+    place_samples(rates, detail::of_kernel(profile.samples, rates.kernel), tile, profile.placed);
+    rates.placed_count = static_cast<std::uint32_t>(profile.placed.size()) - rates.first_placed;
+  }
 }
 
 /// The uncertainty at each candidate, as a share of the uncertainty far from all samples: 0 at a sample, 1 far from all.

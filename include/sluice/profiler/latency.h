@@ -22,7 +22,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -73,16 +75,50 @@ inline double likeness(const Features& a, const Features& b) noexcept {
   return 1 / (far * far);
 }
 
-/// r of the formula above.
-inline double correction_at(std::span<const KernelSample> samples, const Features& place) noexcept {
-  constexpr double kMost = 1.5;  // what no sample misses by; keeps hostile profiles finite
+/// So many values as an instruction adds or multiplies at once, where a processor has such: of arrays not every compiler makes them.
+using FourFloats = float __attribute__((vector_size(16)));
+using TwoDoubles = double __attribute__((vector_size(16)));
+
+/// r of the formula above: the sum of weight * likeness over the samples. A third of a price is in these loops. Two shares have one division
+/// in common: w / a + v / b = (w b + v a) / (a b).
+inline double correction_at(std::span<const PlacedSamples> samples, const Features& place) noexcept {
+  constexpr double kMost = 1.5;       // what no sample misses by; this and the next keep hostile profiles finite
+  constexpr float kFarthest = 1e15F;  // squared: what is as far has no share in r
+  constexpr std::size_t kFours = kAbreast / 4;
+  const auto squared = [](float d2, float other) {
+    const TwoDoubles far = 1 + TwoDoubles{d2, other};
+    return far * far;
+  };
+  std::array<TwoDoubles, kFours> sums{};
+  for (const PlacedSamples& some : samples) {
+    std::array<FourFloats, kFours> d2{};
+    for (std::size_t f = 0; f < kFeatures; ++f)
+      for (std::size_t i = 0; i < kFours; ++i) {
+        FourFloats d;
+        std::memcpy(&d, &some.places[f][4 * i], sizeof d);
+        d -= place[f];
+        d2[i] += d * d;
+      }
+    for (std::size_t i = 0; i < kFours; ++i) {
+      std::array<TwoDoubles, 2> weights;
+      std::memcpy(&weights, &some.weights[4 * i], sizeof weights);
+      const FourFloats near = d2[i] < kFarthest ? d2[i] : FourFloats{} + kFarthest;
+      const TwoDoubles a = squared(near[0], near[1]), b = squared(near[2], near[3]);
+      sums[i] += (weights[0] * b + weights[1] * a) / (a * b);
+    }
+  }
   double sum = 0;
-  for (const KernelSample& sample : samples) sum += sample.weight * likeness(sample.place, place);
+  for (const TwoDoubles& two : sums) sum += two[0] + two[1];
   return std::clamp(sum, -kMost, kMost);
 }
 
-inline double measured_seconds(const KernelRates& rates, std::span<const KernelSample> samples, const StepWork& work,
-                               TileExtent tile) noexcept {
+/// Of the kernel that the rates are of.
+inline std::span<const PlacedSamples> placed_samples(const DeviceRates& profile, const KernelRates& rates) noexcept {
+  return std::span(profile.placed).subspan(rates.first_placed, rates.placed_count);
+}
+
+inline double measured_seconds(const KernelRates& rates, std::span<const PlacedSamples> samples, const StepWork& work,
+                               const TileExtent& tile) noexcept {
   return fitted_seconds(rates, work, tile) * std::exp(correction_at(samples, place_of(work, rates.scales, tile)));
 }
 
@@ -94,6 +130,7 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
   if (above == rates.begin()) {  // smaller than all: as long as the smallest one
     return rates.front().bytes_per_second * piece / static_cast<double>(rates.front().piece_bytes);
   }
+  if (static_cast<double>(above->piece_bytes) == piece) return above->bytes_per_second;
   const ReadRate& below = *(above - 1);
   const double share = std::log(piece / static_cast<double>(below.piece_bytes)) /
                        std::log(static_cast<double>(above->piece_bytes) / static_cast<double>(below.piece_bytes));
@@ -101,13 +138,14 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
 }
 
 /// The measurements of the kernel and variant, else of the kernel's first variant that was measured, else none.
-inline const KernelRates* rates_of(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
-  kernel.variant = variant;
-  const auto exact = of_kernel(profile.kernels, kernel);
-  if (!exact.empty()) return &exact.front();
-  kernel.variant = 0;
-  const auto near =
-      std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < kernel; });
+inline const KernelRates* rates_of(const DeviceRates& profile, const UsedKernel& kernel, std::uint16_t variant) noexcept {
+  const auto first_from = [&](std::uint16_t least) {
+    const UsedKernel from{kernel.kernel, kernel.use, least};
+    return std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < from; });
+  };
+  const auto exact = first_from(variant);
+  if (exact != profile.kernels.end() && exact->kernel == UsedKernel{kernel.kernel, kernel.use, variant}) return &*exact;
+  const auto near = first_from(0);
   const bool same = near != profile.kernels.end() && near->kernel.kernel == kernel.kernel && near->kernel.use == kernel.use;
   return same ? &*near : nullptr;
 }
@@ -139,12 +177,12 @@ inline double emitted_seconds(std::span<const KernelSample> samples, const StepW
 }
 
 /// One step on this CPU itself.
-inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
+inline double full_speed_seconds(const DeviceProfile& profile, const UsedKernel& kernel, const model::Node& node,
+                                 const StepWork& work) noexcept {
   const KernelRates* const rates = rates_of(profile, kernel, work.variant);
   if (rates != nullptr) {
-    const std::span<const KernelSample> samples = of_kernel(profile.samples, rates->kernel);
-    double seconds = profile.copies_views ? emitted_seconds(samples, work) : 0;
-    if (seconds <= 0) seconds = measured_seconds(*rates, samples, work, tile_of(profile));
+    double seconds = profile.copies_views ? emitted_seconds(of_kernel(profile.samples, rates->kernel), work) : 0;
+    if (seconds <= 0) seconds = measured_seconds(*rates, placed_samples(profile, *rates), work, tile_of(profile));
     return std::max(seconds, kLeastSeconds) * (1 + profile.interruptions.share) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
@@ -164,7 +202,7 @@ inline double full_speed_seconds(const DeviceProfile& profile, UsedKernel kernel
 }  // namespace detail
 
 /// Seconds of one step of `node`.
-inline double step_seconds(const DeviceProfile& profile, UsedKernel kernel, const model::Node& node, const StepWork& work) noexcept {
+inline double step_seconds(const DeviceProfile& profile, const UsedKernel& kernel, const model::Node& node, const StepWork& work) noexcept {
   return detail::full_speed_seconds(profile, kernel, node, work) * profile.compute_slowdown;
 }
 
@@ -183,7 +221,8 @@ inline bool runs_alone(const DeviceProfile& profile, double seconds, int threads
 
 /// What `bytes` of activations cost a step of this work more because they come from memory and not from a core's own cache, beyond those
 /// that its own time counts.
-inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kernel, const StepWork& work, std::uint64_t bytes) noexcept {
+inline double seconds_beyond_cache(const DeviceProfile& profile, const UsedKernel& kernel, const StepWork& work,
+                                   std::uint64_t bytes) noexcept {
   const double more = static_cast<double>(bytes) - detail::bytes_beyond(work);
   if (more <= 0) return 0;
   const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
@@ -192,7 +231,7 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, UsedKernel kern
 }
 
 /// The part of a step's time that is due to tensors that a core's own cache does not hold, as the fit has it: what bands of few rows save.
-inline double seconds_of_large_tensors(const DeviceProfile& profile, UsedKernel kernel, const StepWork& work) noexcept {
+inline double seconds_of_large_tensors(const DeviceProfile& profile, const UsedKernel& kernel, const StepWork& work) noexcept {
   const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
   if (rates == nullptr) return detail::bytes_beyond(work) / profile.memory_bytes_per_second * profile.compute_slowdown;
   double seconds = rates->seconds_per.back() * detail::bytes_beyond(work);
@@ -203,42 +242,40 @@ inline double seconds_of_large_tensors(const DeviceProfile& profile, UsedKernel 
 }
 
 /// Standard deviation of ln(measured / predicted) of a kernel's steps; what was not measured may be twice as fast or slow.
-inline double relative_error(const DeviceProfile& profile, UsedKernel kernel, std::uint16_t variant) noexcept {
+inline double relative_error(const DeviceProfile& profile, const UsedKernel& kernel, std::uint16_t variant) noexcept {
   constexpr double kUnknown = 0.5;
   const KernelRates* const rates = detail::rates_of(profile, kernel, variant);
   return rates == nullptr ? kUnknown : rates->error;
 }
 
-/// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it.
-inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
+/// Seconds of one load of `bytes` when the loader is busy with others before and after it; else load_start_seconds come before it. It is read
+/// in pieces of so many bytes, so many at a time.
+inline double load_seconds(const DeviceProfile& profile, Bytes bytes, std::uint32_t depth, std::uint64_t piece_bytes) noexcept {
   const auto size = static_cast<double>(bytes.count());
-  const std::uint32_t depth = profile.reads_in_flight;
   double reading = size / profile.read_bytes_per_second;
   const auto first = std::find_if(profile.reads.begin(), profile.reads.end(), [&](const ReadRate& r) { return r.depth >= depth; });
   if (first != profile.reads.end()) {
     const auto last = std::find_if(first, profile.reads.end(), [&](const ReadRate& r) { return r.depth != first->depth; });
-    reading = size / detail::read_rate({first, last}, std::min(size, static_cast<double>(profile.read_piece_bytes)));
+    reading = size / detail::read_rate({first, last}, std::min(size, static_cast<double>(piece_bytes)));
   }
   reading /= profile.read_rate_beside_compute;
   if (profile.read_limit > 0) reading = std::max(reading, size / profile.read_limit);
   const double verifying = profile.reads.empty() ? size / profile.verify_bytes_per_second : 0;  // measured rates count it
   return depth > 1 ? std::max(reading, verifying) : reading + verifying;
 }
+inline double load_seconds(const DeviceProfile& profile, Bytes bytes) noexcept {
+  return load_seconds(profile, bytes, profile.reads_in_flight, profile.read_piece_bytes);
+}
 
 /// How to read on this device: of the ways within 5 % of the fastest, which is less than two measurements differ by, the one with the
 /// fewest bytes in flight, which a cancelled or failed run waits for. Of equal ones the larger pieces: fewer system calls. Where nothing
 /// was measured, as the profile says.
-inline ReadRate best_reads(const DeviceProfile& measured) {
+inline ReadRate best_reads(const DeviceProfile& profile) noexcept {
   constexpr double kAsFast = 1 / 0.95;
   constexpr Bytes kLongLoad{64u << 20};
-  ReadRate best{measured.reads_in_flight, measured.read_piece_bytes, 0};
-  if (measured.reads.empty()) return best;
-  DeviceProfile profile = measured;
-  const auto seconds = [&](const ReadRate& reads) {
-    profile.reads_in_flight = reads.depth;
-    profile.read_piece_bytes = reads.piece_bytes;
-    return load_seconds(profile, kLongLoad);
-  };
+  ReadRate best{profile.reads_in_flight, profile.read_piece_bytes, 0};
+  if (profile.reads.empty()) return best;
+  const auto seconds = [&](const ReadRate& reads) { return load_seconds(profile, kLongLoad, reads.depth, reads.piece_bytes); };
   const auto order = [](const ReadRate& reads) { return std::pair(reads.piece_bytes * reads.depth, reads.depth); };
   double least = seconds(profile.reads.front());
   for (const ReadRate& reads : profile.reads) least = std::min(least, seconds(reads));

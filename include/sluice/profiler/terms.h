@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -34,13 +35,22 @@ inline TileExtent tile_of(std::string_view isa, int threads = 1) noexcept {
 }
 inline TileExtent tile_of(const DeviceProfile& profile) noexcept { return tile_of(profile.isa, profile.threads); }
 
+/// std::floor and std::ceil of what is at least 0 and below 2^63, as half the product of two extents is: where a processor need not have
+/// instructions for these, they are calls.
+inline double floor_of(double amount) noexcept { return static_cast<double>(static_cast<std::int64_t>(amount)); }
+inline double ceil_of(double amount) noexcept {
+  const double below = floor_of(amount);
+  return below < amount ? below + 1 : below;
+}
+
 /// A share of what a whole number of parts would hold.
-inline double fullness(double extent, double part) noexcept { return extent / (std::ceil(extent / part) * part); }
+inline double fullness(double extent, double part) noexcept { return extent / (ceil_of(extent / part) * part); }
 
 /// The share of a run's bytes that a cache of some `most` bytes has lost when the next run comes: none of `least`, all of `most`.
 inline double lost(std::uint64_t run_bytes, double least, double most) noexcept {
-  const double run = std::clamp(static_cast<double>(run_bytes), least, most);
-  return std::log(run / least) / std::log(most / least);
+  const auto run = static_cast<double>(run_bytes);
+  if (run <= least) return 0;
+  return run >= most ? 1 : std::log(run / least) / std::log(most / least);
 }
 
 /// Bytes of input and output that a core's own cache does not hold.
@@ -60,7 +70,7 @@ inline double bytes_crowded_out(std::uint64_t bytes) noexcept {
 inline double taps_inside(double outputs, double window, double stride) noexcept {
   constexpr double kWidest = 64;  // keeps hostile profiles from taking long
   if (outputs <= 0 || window <= 1 || window > kWidest) return 1;
-  const double before = std::floor((window - 1) / 2), map = outputs * stride;
+  const double before = floor_of((window - 1) / 2), map = outputs * stride;
   double inside = 0;
   // Only the first and the last places reach beyond the map.
   const double most = std::min(outputs, 2 * window);
@@ -91,6 +101,46 @@ inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run 
 inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;
 inline constexpr double kFarthestLost = static_cast<double>(kMostRunBytes);
 
+/// ln(1 + amount): of small amounts, which most extents are, from a table.
+class Logarithms {
+ public:
+  static const Logarithms& get() noexcept {
+    static const Logarithms logarithms;
+    return logarithms;
+  }
+  float operator()(std::uint64_t amount) const noexcept {
+    return amount < small_.size() ? small_[static_cast<std::size_t>(amount)] : of(amount);
+  }
+
+ private:
+  Logarithms() noexcept {
+    for (std::size_t amount = 0; amount < small_.size(); ++amount) small_[amount] = of(amount);
+  }
+  static float of(std::uint64_t amount) noexcept { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); }
+
+  std::array<float, 512> small_;
+};
+
+/// What follows from the bytes that a run touches (StepWork::run_bytes): the shares of them that caches have lost, and their feature.
+struct RunTraits {
+  std::uint64_t run_bytes = 0;
+  bool known = false;
+  double near = 0, far = 0, farthest = 0;
+  float feature = 0;
+};
+/// The steps of a net have these bytes in common: each thread keeps the last ones. Valid until its next call.
+inline const RunTraits& traits_of_run(std::uint64_t run_bytes) noexcept {
+  thread_local constinit RunTraits last;
+  if (!last.known || last.run_bytes != run_bytes)
+    last = {run_bytes,
+            true,
+            lost(run_bytes, kNearKeeps, kNearLost),
+            lost(run_bytes, kFarKeeps, kFarLost),
+            lost(run_bytes, kFarLost, kFarthestLost),
+            Logarithms::get()(std::clamp(run_bytes, kLeastRunBytes, kMostRunBytes))};
+  return last;
+}
+
 /// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, by rows that are
 /// next to each other or not, and in others; taps of a panel that is not whole; outputs of both; what each row begins and ends with; weights
 /// that caches have lost; and the taps of vectors that lie across two cache lines. Tiles leave out the taps beyond the map, which are a third to two thirds of a large window's on a small one. Terms
@@ -98,14 +148,15 @@ inline constexpr double kFarthestLost = static_cast<double>(kMostRunBytes);
 inline Terms depthwise_terms(const StepWork& work) noexcept {
   const StepShape& shape = work.shape;
   const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
-  const double whole = std::floor(shape.channels / static_cast<double>(model::kPanelLanes));
+  const double whole = floor_of(shape.channels / static_cast<double>(model::kPanelLanes));
   const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
   const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
   // Of a band only the columns tell how large the map is. One row is a band, too, unless its window cannot be square.
   const double side = std::sqrt(taps);
-  const bool flat = shape.rows == 1 && shape.columns > 1 && side != std::floor(side);
+  const bool flat = shape.rows == 1 && shape.columns > 1 && side != floor_of(side);
   const double along = taps_inside(shape.columns, flat ? taps : side, shape.stride), inside = flat ? along : along * along;
   const auto weights = static_cast<double>(work.cost.weight_bytes);
+  const RunTraits& run = traits_of_run(work.run_bytes);
   Terms terms{};
   terms[0] = 1;
   terms[1] = slides && shape.stride == 1 ? pixels * whole * taps * inside : 0;
@@ -116,8 +167,8 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   terms[6] = pixels * whole;
   terms[7] = pixels * part;
   terms[8] = shape.rows * whole * std::sqrt(taps);
-  terms[9] = weights * lost(work.run_bytes, kNearKeeps, kNearLost);
-  terms[10] = weights * lost(work.run_bytes, kFarKeeps, kFarLost);
+  terms[9] = weights * run.near;
+  terms[10] = weights * run.far;
   terms[11] = shape.epilogue == 2 ? outputs : 0;
   terms[12] = shape.epilogue == 3 ? outputs : 0;
   terms[13] = slides && shape.stride > 1 ? pixels * whole * taps * inside : 0;
@@ -127,7 +178,7 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   const bool shares = slides && shape.stride == 1;  // neighbours read most of their inputs together
   terms[14] = shares ? across : 0;
   terms[16] = shares ? 0 : across;
-  terms[15] = weights * lost(work.run_bytes, kFarLost, kFarthestLost);
+  terms[15] = weights * run.farthest;
   terms[kTerms - 1] = bytes_beyond(work);
   return terms;
 }
@@ -145,11 +196,11 @@ inline DirectWork direct_work(KernelId kernel, const StepWork& work, TileExtent 
   const double rows = shape.rows, columns = shape.columns;
   DirectWork made;
   if (cut.in_place) {
-    made.tiles = std::ceil(rows * columns / tile.rows);
+    made.tiles = ceil_of(rows * columns / tile.rows);
   } else {
-    const double strips = std::ceil(rows / cut.strip_rows) * std::ceil(columns / cut.strip_columns);
-    const double strip_rows = std::ceil(rows / std::ceil(rows / cut.strip_rows));
-    made.tiles = strips * std::ceil(strip_rows * cut.strip_columns / tile.rows);
+    const double strips = ceil_of(rows / cut.strip_rows) * ceil_of(columns / cut.strip_columns);
+    const double strip_rows = ceil_of(rows / ceil_of(rows / cut.strip_rows));
+    made.tiles = strips * ceil_of(strip_rows * cut.strip_columns / tile.rows);
     made.copied = strips * DirectCut::bytes_of(shape, cut.high, cut.wide, strip_rows, cut.strip_columns);
   }
   const double pair = 2.0 * shape.depth * shape.taps * model::kPanelLanes * sizeof(float);
@@ -165,15 +216,16 @@ inline Terms recurrent_terms(const StepWork& work) noexcept {
   const double turns = std::max(1.0, static_cast<double>(work.shape.rows) / work.shape.taps),
                again = work.shape.stride > 1 ? turns : turns - 1;
   const double weights = static_cast<double>(work.cost.weight_bytes) / turns;  // each turn reads all
+  const RunTraits& run = traits_of_run(work.run_bytes);
   Terms terms{};
   terms[0] = 1;
   terms[1] = static_cast<double>(work.cost.flops) * again / turns;
   terms[3] = static_cast<double>(work.cost.output_bytes);
   terms[4] = again * bytes_crowded_out(static_cast<std::uint64_t>(weights));
   terms[8] = again;
-  terms[9] = again > 0 ? weights * lost(work.run_bytes, kNearKeeps, kNearLost) : 0;
-  terms[10] = again > 0 ? weights * lost(work.run_bytes, kFarKeeps, kFarLost) : 0;
-  terms[15] = again > 0 ? weights * lost(work.run_bytes, kFarLost, kFarthestLost) : 0;
+  terms[9] = again > 0 ? weights * run.near : 0;
+  terms[10] = again > 0 ? weights * run.far : 0;
+  terms[15] = again > 0 ? weights * run.farthest : 0;
   return terms;
 }
 
@@ -194,7 +246,7 @@ inline double rows_of(KernelId kernel, const StepWork& work) noexcept {
 inline double vectors_of_window(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (kernel != kernels::kernel_id::kIntegerPool) return 0;
   const double lanes = tile.panels * 2 * static_cast<double>(model::kPanelLanes);  // twice the sums of a tile's row
-  return static_cast<double>(work.shape.rows) * work.shape.columns * std::ceil(work.shape.channels / lanes);
+  return static_cast<double>(work.shape.rows) * work.shape.columns * ceil_of(work.shape.channels / lanes);
 }
 
 inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
@@ -252,16 +304,17 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const auto input = static_cast<double>(work.cost.input_bytes);
   const auto output = static_cast<double>(work.cost.output_bytes);
   const auto weights = static_cast<double>(work.cost.weight_bytes);
+  const RunTraits& run = traits_of_run(work.run_bytes);
   const double may_be_lost = weights > 0 && !by_value(kernel) ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
-  const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{std::ceil(pixels / tile.rows)};
+  const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{ceil_of(pixels / tile.rows)};
   const double full = pixels / (direct.tiles * tile.rows) * fullness(work.shape.channels, lanes);
   // Kernels that work value by value have no tiles.
   const bool tiled =
       (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
-  const double tiles = direct.tiles * std::ceil(work.shape.channels / lanes);
+  const double tiles = direct.tiles * ceil_of(work.shape.channels / lanes);
   return {1.0,
           flops,
           input,
@@ -271,13 +324,13 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
           tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
           tiled ? tiles : vectors_of_window(kernel, work, tile),
           rows_of(kernel, work),
-          may_be_lost * lost(work.run_bytes, kNearKeeps, kNearLost),
-          may_be_lost * lost(work.run_bytes, kFarKeeps, kFarLost),
+          may_be_lost * run.near,
+          may_be_lost * run.far,
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
           work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
           bytes_crowded_out(work.cost.output_bytes),
           bytes_crowded_out(work.cost.input_bytes),
-          may_be_lost * lost(work.run_bytes, kFarLost, kFarthestLost),
+          may_be_lost * run.farthest,
           direct.read_again,
           direct.copied,
           0,
@@ -292,7 +345,7 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
 }
 
 inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
-  const auto log_of = [](auto amount) { return static_cast<float>(std::log(static_cast<double>(amount) + 1)); };
+  const Logarithms& log_of = Logarithms::get();
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   constexpr double kFullness = 3;  // a tile two thirds full is as far from a full one as e times the work is from the work
   return {log_of(work.cost.flops),
@@ -307,7 +360,7 @@ inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
           log_of(work.shape.stride),
           static_cast<float>(kFullness * fullness(pixels, tile.rows)),
           static_cast<float>(kFullness * fullness(work.shape.channels, tile.panels * static_cast<double>(model::kPanelLanes))),
-          log_of(std::clamp(work.run_bytes, kLeastRunBytes, kMostRunBytes))};
+          traits_of_run(work.run_bytes).feature};
 }
 
 inline Features place_of(const StepWork& work, const Features& scales, TileExtent tile) noexcept {

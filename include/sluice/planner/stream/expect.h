@@ -120,9 +120,10 @@ class SharedReads {
 };
 
 /// The lanes from run to run.
+template <class AnySchedule>
 class SharedLanes {
  public:
-  SharedLanes(const Schedule& schedule, const Costs& costs, const Gates& gates, Run kind)
+  SharedLanes(const AnySchedule& schedule, const Costs& costs, const Gates& gates, Run kind)
       : schedule_(schedule), costs_(costs), gates_(gates), kind_(kind), reads_(costs, costs.reads_in_flight) {
     for (std::size_t k = 0; k < schedule.loads.size(); ++k)
       if (runs(k)) order_.push_back(k);
@@ -138,7 +139,7 @@ class SharedLanes {
     std::size_t next = 0;
     std::uint64_t needed = first;
     for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
-      const StepSpec& step = schedule_.steps[i];
+      const auto& step = schedule_.steps[i];
       read(time_);
       ++gates_open_;
       run_.steps.step_start[i] = time_ - begin;
@@ -166,7 +167,7 @@ class SharedLanes {
       const std::uint64_t of_run = order_.empty() ? 1 : q / order_.size();
       if (order_.empty() || of_run > run_count_ + (kind_ == Run::kPeriod ? 1 : 0)) return SharedReads::kNone;
       const std::size_t load = order_[q % order_.size()];
-      const std::int64_t gate = static_cast<std::int64_t>(of_run) * schedule_.step_count() + gates_[load];
+      const std::int64_t gate = static_cast<std::int64_t>(of_run * schedule_.steps.size()) + gates_[load];
       return gate < gates_open_ ? load : SharedReads::kNone;
     };
     const auto begun = [&](std::uint64_t q) { times_[q % times_.size()].begin = reads_.now(); };
@@ -197,7 +198,7 @@ class SharedLanes {
   struct Times {
     double begin = 0, end = 0;
   };
-  const Schedule& schedule_;
+  const AnySchedule& schedule_;
   const Costs& costs_;
   const Gates& gates_;
   const Run kind_;
@@ -213,8 +214,9 @@ class SharedLanes {
 
 }  // namespace detail
 
-/// The prologue, or one of endless equal periods.
-inline ExpectedRun expect(const Schedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
+/// The prologue, or one of endless equal periods, of a schedule or a finished plan.
+template <class AnySchedule>
+ExpectedRun expect(const AnySchedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
   constexpr int kMostRuns = 8;
   detail::SharedLanes lanes(schedule, costs, gates, kind);
   ExpectedRun run = lanes.run();

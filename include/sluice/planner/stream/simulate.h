@@ -57,25 +57,33 @@ inline double share_to_do(const model::Graph& graph, const model::Node& node, Ro
   return std::max(0.0, 1 - static_cast<double>(there_bytes) / all);
 }
 
-/// `step_seconds(kernel, node, work)`: the profile's, or what remembers them.
+/// What a step computes, on a kernel. `run_bytes`: of the graph. `step_seconds(kernel, node, work)`: the profile's, or what remembers them.
 template <class StepSeconds>
-double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
-                  const profiler::DeviceProfile& profile, int threads, const StepSeconds& step_seconds) {
+double price_computing(const model::Graph& graph, const kernels::KernelDescriptor& kernel, std::uint64_t run_bytes, NodeId id,
+                       const StepSpec& step, const profiler::DeviceProfile& profile, int threads, const StepSeconds& step_seconds) {
   const model::Node& node = graph.node(id);
-  const kernels::KernelDescriptor& kernel = *kernels[id.index()];
   const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
   using profiler::KernelUse;
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
   profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
   // Between two bands only the chain's others touched anything: what cores share keeps a band's weights, though a core's own cache does not.
-  work.run_bytes = kernels.run_bytes();
+  work.run_bytes = run_bytes;
   if (step.round_bytes != 0) work.run_bytes = std::min(work.run_bytes, std::max(step.round_bytes, profiler::kSharedCachesKeep));
   // A band is small, but tensors that it reads from outside its chain are not in a nearer cache. What is in place already is not among them.
   const double seconds = step_seconds(profiler::UsedKernel{kernel.id, use}, node, work);
   const double dispatch = std::min(seconds, profile.step_overhead_seconds);
   return dispatch + (seconds - dispatch) * share_to_do(graph, node, extent.rows, step.there_bytes) +
-         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes) +
-         (step.prepare ? 0 : moving_seconds(kernels, id, extent, profile));
+         profiler::seconds_beyond_cache(profile, {kernel.id, use}, work, step.far_bytes);
+}
+
+/// And what it fetches and stores.
+template <class StepSeconds>
+double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
+                  const profiler::DeviceProfile& profile, int threads, const StepSeconds& step_seconds) {
+  const double computing = price_computing(graph, *kernels[id.index()], kernels.run_bytes(), id, step, profile, threads, step_seconds);
+  if (step.prepare || kernels.passing() == nullptr) return computing;
+  const kernels::StepExtent extent{rows_of(graph, graph.node(id), step), step.channels, threads, step.derived != kNotDerived};
+  return computing + moving_seconds(kernels, id, extent, profile);
 }
 
 inline double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
@@ -162,8 +170,9 @@ using Gates = std::vector<std::int64_t>;
 /// The part of the plan that runs: everything, or what each later run repeats.
 enum class Run : std::uint8_t { kPrologue, kPeriod };
 
-/// Seconds of all reading in the prologue or in a period.
-inline double reading_seconds(const Schedule& schedule, const Costs& costs, Run kind) {
+/// Seconds of all reading in the prologue or in a period. A finished plan has all that these functions ask of a schedule.
+template <class AnySchedule>
+double reading_seconds(const AnySchedule& schedule, const Costs& costs, Run kind) {
   double sum = 0;
   for (std::size_t k = 0; k < schedule.loads.size(); ++k)
     if (kind == Run::kPrologue || schedule.loads[k].streamed()) sum += costs.load[k];
@@ -180,9 +189,10 @@ struct Timeline {
 namespace detail {
 
 /// The lanes from run to run.
+template <class AnySchedule>
 class Lanes {
  public:
-  Lanes(const Schedule& schedule, const Costs& costs, const Gates& gates) : schedule_(schedule), costs_(costs), gates_(gates) {
+  Lanes(const AnySchedule& schedule, const Costs& costs, const Gates& gates) : schedule_(schedule), costs_(costs), gates_(gates) {
     now_.step_start.resize(schedule.steps.size());
     now_.step_end.resize(schedule.steps.size() + 1, 0.0);
     before_ = now_.step_end;
@@ -196,7 +206,7 @@ class Lanes {
     std::size_t next = 0;
     const double slower = profiler::slowdown(costs_.beside_reads, costs_.compute, reading_seconds(schedule_, costs_, kind));
     for (std::size_t i = 0; i < schedule_.steps.size(); ++i) {
-      const StepSpec& step = schedule_.steps[i];
+      const auto& step = schedule_.steps[i];
       now_.step_start[i] = now_.step_end[i + 1] = now_.step_end[i];
       for (; next < step.loads_needed; ++next)
         if (prologue || schedule_.loads[next].streamed()) load(next, previous);
@@ -211,7 +221,7 @@ class Lanes {
  private:
   void load(std::size_t k, double previous) {
     const std::int64_t gate = gates_[k];
-    const std::int64_t steps = schedule_.step_count();
+    const auto steps = static_cast<std::int64_t>(schedule_.steps.size());
     // No run comes before the first: `before_` is all zero then.
     const double open =
         gate >= 0 ? now_.step_end[static_cast<std::size_t>(gate)] : before_[static_cast<std::size_t>(gate + steps)] - previous;
@@ -219,7 +229,7 @@ class Lanes {
     decode_end_ = std::max(read_end_, decode_end_) + (costs_.decode.empty() ? 0.0 : costs_.decode[k]);
   }
 
-  const Schedule& schedule_;
+  const AnySchedule& schedule_;
   const Costs& costs_;
   const Gates& gates_;
   Timeline now_;
@@ -231,7 +241,8 @@ class Lanes {
 }  // namespace detail
 
 /// Simulates the prologue, or one of endless equal periods. O(steps + loads), for a few runs.
-inline Timeline simulate(const Schedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
+template <class AnySchedule>
+Timeline simulate(const AnySchedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
   constexpr int kMostRuns = 8;
   detail::Lanes lanes(schedule, costs, gates);
   if (kind == Run::kPrologue) return lanes.run(kind);
