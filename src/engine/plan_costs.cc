@@ -78,14 +78,14 @@ Status price_steps(const model::Graph& graph, const plan::Plan& plan, profiler::
                                  step.prepare,
                                  step.derived.buffer.valid()};
     if (asked == known.steps[i]) continue;
-    if (!known.run_bytes) known.run_bytes = profiler::run_bytes_of(graph);
+    if (!known.run) known.run = profiler::run_work_of(graph);
     auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto* each) { return each->id == step.kernel; });
     if (kernel == kernels.end()) {
       SLUICE_ASSIGN_OR_RETURN(const kernels::KernelDescriptor* const found, kernel_of(graph, step));
       kernel = kernels.insert(kernels.end(), found);
     }
     describe(step, spec);
-    known.seconds[i] = planner::price_computing(graph, **kernel, *known.run_bytes, step.node, spec, prices.profile(),
+    known.seconds[i] = planner::price_computing(graph, **kernel, *known.run, step.node, spec, prices.profile(),
                                                 static_cast<int>(plan.threads), step_seconds);
     known.steps[i] = asked;
   }
@@ -115,7 +115,8 @@ Result<planner::Costs> costs_of(const model::Graph& graph, const plan::Plan& pla
     costs.load.push_back(profiler::load_seconds(profile, load.file.size));
     costs.decode.push_back(planner::decode_seconds(profile, load.file.size.count()));
   }
-  planner::set_reads(profile, plan.loads.size(), [&](std::size_t k) { return plan.loads[k].file.size.count(); }, costs);
+  planner::set_reads(
+      profile, plan.loads.size(), [&](std::size_t k) { return plan.loads[k].file.size.count(); }, costs);
   return costs;
 }
 

@@ -21,7 +21,7 @@ struct KnownCosts {
     bool prepare = false, derived = false;
     friend bool operator==(const Step&, const Step&) noexcept = default;
   };
-  std::optional<std::uint64_t> run_bytes;
+  std::optional<profiler::RunWork> run;
   std::vector<Step> steps;  // in a plan's order
   std::vector<double> seconds;
 };

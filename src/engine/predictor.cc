@@ -99,7 +99,7 @@ double add_copies(const std::vector<planner::NodeCopy>& copies, LatencyPredictio
 /// What is remembered of a model and a profile.
 struct Predictor::Known {
   Known(const model::Graph& graph, const SessionOptions& options) : prices(engine::profile_for(options)) {
-    costs.run_bytes = profiler::run_bytes_of(graph);
+    costs.run = profiler::run_work_of(graph);
     costs.steps.reserve(graph.nodes.size());
     costs.seconds.reserve(graph.nodes.size());
   }

@@ -190,7 +190,8 @@ void fit_correction(KernelRates& rates, const KernelRates* all, std::span<Kernel
   constexpr double kLeastError = 0.01;  // what two measurements differ by
   constexpr double kOfOneSample = 0.3;
   Field field(rates, samples, tile);
-  const auto other_run = [&](const KernelSample& s) { return s.work.run_bytes != samples.front().work.run_bytes; };
+  const auto run_of = [](const KernelSample& s) { return std::pair(s.work.run_bytes, s.work.shared_bytes); };
+  const auto other_run = [&](const KernelSample& s) { return run_of(s) != run_of(samples.front()); };
   const Choice choice = choose_field(field, std::any_of(samples.begin(), samples.end(), other_run));
   rates.scales = choice.scales;
   const double squares = field.left_out(choice.scales, choice.noise);

@@ -63,6 +63,7 @@ class Measurement {
     if (!options_.file.empty()) load_cpus = processors_to_load_on(options_.file, options_.threads, compute_cpus);
     const ScopedAffinity processors(compute_cpus);
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads, options_.memory));
+    profile_.others_bytes_per_second = timer.watch_others();
     SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in_)));
     Measured measured;
     for (const MeasuredType& of : options_.types) SLUICE_RETURN_IF_ERROR(measure_type(of, timer, measured));

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 9;        // 9: on several threads the longest share, what others have written, bringing threads together
+constexpr int kVersion = 10;       // 10: samples say what passes through shared caches
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
@@ -75,16 +75,18 @@ Json json_of_numbers(const Numbers& numbers) {
 }
 
 /// Writes for each sample: flops, bytes of input, output and weights, the shape, seconds, weight, bytes of its run, what is done
-/// behind its sums.
+/// behind its sums, and what passes through shared caches where that is more.
 Json json_of(const DeviceProfile& profile, const UsedKernel& used) {
   const kernels::KernelDescriptor* const kernel = kernels::find_kernel(used.kernel);
   Json samples = Json::array();
   for (const KernelSample& s : detail::of_kernel(profile.samples, used)) {
     const kernels::CostFeatures& cost = s.work.cost;
     const StepShape& shape = s.work.shape;
-    samples.push_back(
+    Json sample =
         Json::array({cost.flops, cost.input_bytes, cost.output_bytes, cost.weight_bytes, shape.rows, shape.columns, shape.channels,
-                     shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight, 3), s.work.run_bytes, shape.epilogue}));
+                     shape.depth, shape.taps, shape.stride, rounded(s.seconds), rounded(s.weight, 3), s.work.run_bytes, shape.epilogue});
+    if (s.work.shared_bytes > s.work.run_bytes) sample.push_back(s.work.shared_bytes);
+    samples.push_back(std::move(sample));
   }
   return {{"kernel", static_cast<int>(used.kernel)},
           {"use", static_cast<int>(used.use)},
@@ -131,6 +133,7 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
       positive(json.at(10)),
       json.at(11).get<double>()};
   sample.work.run_bytes = bytes(12);
+  sample.work.shared_bytes = std::max(sample.work.run_bytes, json.size() > 14 ? bytes(14) : 0);
   sample.work.shape.epilogue = extent(13);
   if (!(sample.seconds >= kLeastStepSeconds && sample.seconds <= kMostStepSeconds))
     throw Mistake{"is no device profile: a step's time is no time"};
@@ -189,6 +192,7 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   profile.verify_bytes_per_second = positive(json.at("verify_bytes_per_second"));
   // Assumed for a profile that was written before this was measured.
   if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
+  if (json.contains("others_bytes_per_second")) profile.others_bytes_per_second = positive(json.at("others_bytes_per_second"));
   if (json.contains("reads_at_once")) {
     profile.reads_at_once = integer<std::uint32_t>(json.at("reads_at_once"));
     if (profile.reads_at_once < 1) throw Mistake{"is no device profile: its disk reads nothing"};
@@ -249,6 +253,7 @@ Json json_of(const DeviceProfile& profile) {
     json["interrupted"] = rounded(profile.interruptions.share, 3);
     json["interruptions_met"] = Json::array({rounded(profile.interruptions.met[0], 3), rounded(profile.interruptions.met[1], 3)});
   }
+  if (profile.others_bytes_per_second > 0) json["others_bytes_per_second"] = rounded(profile.others_bytes_per_second, 3);
   if (profile.reads_at_once > 1) json["reads_at_once"] = profile.reads_at_once;
   if (profile.copies_views) json["copies_views"] = true;
   if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;

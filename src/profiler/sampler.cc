@@ -374,6 +374,7 @@ Status Sampler::measure_first(std::span<const Candidate* const> steps) {
     if (!timed[i]) continue;
     KernelSample sample{steps[i]->kernel, steps[i]->work, timed[i]->anchors};
     sample.work.run_bytes = timed[i]->run_bytes;
+    sample.work.shared_bytes = timed[i]->shared_bytes;
     profile_.samples.push_back(sample);
     times_.push_back({sample.seconds});
     measured_.anchor_seconds.push_back(timed[i]->seconds / timed[i]->anchors);

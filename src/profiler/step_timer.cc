@@ -6,6 +6,7 @@
 #include <ctime>
 #include <numeric>
 
+#include "src/profiler/cache_meter.h"
 #include "src/profiler/step_call.h"
 #include "src/profiler/stopwatch.h"
 
@@ -143,6 +144,10 @@ void StepTimer::fill_weights(NetType type) noexcept {
     state = state * 1664525u + 1013904223u;
     words[i] = ((state ^ state >> 16) & 0x80ff80ffu) | sizes;
   }
+}
+
+double StepTimer::watch_others() {
+  return others_bytes_per_second_ = measure_others({ring_.data(), static_cast<std::size_t>(ring_.committed().count())});
 }
 
 std::uint64_t StepTimer::most_run_bytes() const noexcept { return ring_.committed().count(); }

@@ -32,7 +32,8 @@ struct TimedStep {
   kernels::StepExtent extent;  // the part that was run: channels are cut if the whole weight is larger than the ring
   double seconds = 0;
   double anchors = 0;  // seconds over those of the anchor; plain seconds without an anchor
-  std::uint64_t run_bytes = 0;  // in a round: what is touched between two uses of the same weights (StepWork::run_bytes)
+  // In a round: what is touched between two uses of the same weights, and what passes through shared caches (StepWork).
+  std::uint64_t run_bytes = 0, shared_bytes = 0;
 };
 
 class StepTimer {
@@ -58,6 +59,8 @@ class StepTimer {
   /// Makes the ring's bytes weights as nets of this type have them, whose sums are of usual size; from `create` on they are floats. Of other
   /// bytes, scales were so large that functions of the sums met what processors take long for, and steps took ten times as long.
   void fill_weights(NetType type) noexcept;
+  /// What others bring into shared caches in a second, from now on and for `shared_bytes`; takes some seconds.
+  double watch_others();
   /// Makes a step the anchor. The objects that the request refers to must outlive the timer. Errors: kOutOfMemory.
   Status set_anchor(const Request& request);
   /// Seconds of an anchor now, the minimum of a few runs; 1 without an anchor.
@@ -106,6 +109,7 @@ class StepTimer {
   double run_once(Call& call, RingPlace& weights, Clocks clocks = Clocks::kBoth, std::span<const std::byte> next = {});
 
   std::unique_ptr<ThreadPool> pool_;
+  double others_bytes_per_second_ = 0;
   Arena ring_;
   Arena arena_;
   std::unique_ptr<Anchor> anchor_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sluice/kernels/kernel_ids.h"
+#include "sluice/operators/definition.h"
 #include "sluice/operators/parameters/elementwise.h"
 #include "sluice/operators/parameters/integer.h"
 #include "sluice/operators/parameters/movement.h"
@@ -229,6 +230,17 @@ std::uint64_t run_bytes_of(const model::Graph& graph) {
     });
   }
   return weights + most;
+}
+
+RunWork run_work_of(const model::Graph& graph) {
+  constexpr double kOfBytes = 1.0 / 3;
+  RunWork run{run_bytes_of(graph), 0, static_cast<double>(weight_bytes_of_run(graph))};
+  for (const model::Node& node : graph.nodes) {
+    const double flops = 2 * static_cast<double>(operators::macs_of(graph, node));
+    run.flops += node.numeric == model::NumericClass::kInt8 ? flops * kOfBytes : flops;
+    for (const TensorId id : node.outputs) run.passing += static_cast<double>(graph.tensor(id).bytes().count());
+  }
+  return run;
 }
 
 }  // namespace sluice::profiler

@@ -28,11 +28,13 @@ class Transfer {
   Result<DeviceProfile> run() {
     const ScopedAffinity processors(processors_to_compute_on(options_.threads));
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads, options_.memory));
+    const double others = timer.watch_others();
     const std::vector<Candidate> candidates = candidates_of(built_in_, timer);
     group(candidates);
     choose();
     SLUICE_RETURN_IF_ERROR(measure(timer));
     apply();
+    profile_.others_bytes_per_second = others;
     return std::move(profile_);
   }
 
@@ -51,9 +53,7 @@ class Transfer {
     return exact.empty() ? nullptr : &exact.front();
   }
 
-  double seconds_there(const Candidate& candidate, std::uint64_t run_bytes) const {
-    StepWork work = candidate.work;
-    work.run_bytes = run_bytes;
+  double seconds_there(const Candidate& candidate, const StepWork& work) const {
     const double seconds = step_seconds(profile_, candidate.kernel, candidate.request.node, work) - profile_.step_overhead_seconds;
     return seconds / (1 + profile_.interruptions.share);
   }
@@ -68,7 +68,9 @@ class Transfer {
     for (const Candidate& candidate : candidates) {
       if (rates_there(candidate.kernel) == nullptr || candidate.kernel.use != KernelUse::kRun) continue;
       Kind& kind = kinds_[candidate.kernel];
-      const double seconds = seconds_there(candidate, kRunBytes);
+      StepWork work = candidate.work;
+      work.run_bytes = work.shared_bytes = kRunBytes;
+      const double seconds = seconds_there(candidate, work);
       (was_measured(candidate) ? kind.measured : kind.others).emplace_back(seconds, &candidate);
       kind.share += usual_share(candidate, NetType::kF32) * seconds;
     }
@@ -129,8 +131,9 @@ class Transfer {
       const Candidate& candidate = *steps[i];
       StepWork work = candidate.work;
       work.run_bytes = timed[i]->run_bytes;
+      work.shared_bytes = timed[i]->shared_bytes;
       const double here = detail::without_interruptions(profile_.interruptions, timed[i]->seconds);
-      timed_.push_back({candidate.kernel, parts_there(candidate.kernel, work, seconds_there(candidate, work.run_bytes), tile_), here});
+      timed_.push_back({candidate.kernel, parts_there(candidate.kernel, work, seconds_there(candidate, work), tile_), here});
     }
     return {};
   }

@@ -78,6 +78,7 @@ class StepTimer::TurnRun {
         ++in_chunk;
       } while (seconds_since(chunk) < kAnchorsApart && more(passes + in_chunk));
       passes += in_chunk;
+      pass_seconds_ = seconds_since(chunk) / static_cast<double>(in_chunk);
       const double after = timer_.time_anchor(), unit = 0.5 * (before + after);
       for (Step& step : steps_) step.add_chunk(unit);
       before = after;
@@ -91,8 +92,9 @@ class StepTimer::TurnRun {
       timed.emplace_back();
       if (!fits) continue;
       const Step& step = steps_[next];
-      const double middle = step.middle();
-      timed.back() = {step.call.extent, middle, std::max(middle_of(step.anchors), 1e-9), touched_between_uses(next++)};
+      const std::uint64_t touched = touched_between_uses(next++);
+      const auto others = static_cast<std::uint64_t>(ring_seconds() * timer_.others_bytes_per_second_);
+      timed.back() = {step.call.extent, step.middle(), std::max(middle_of(step.anchors), 1e-9), touched, touched + others};
     }
     return timed;
   }
@@ -143,11 +145,23 @@ class StepTimer::TurnRun {
     std::uint64_t read = 0;
     for (std::size_t back = 0; back < steps_.size() && (back == 0 || read < weights_.end); ++back) {
       const std::size_t at = (i + steps_.size() - back) % steps_.size();
-      const Step& step = steps_[at];
-      touched.add(at, step.call.rooms());
-      read += step.call.ring_bytes() * (step.middle() < kShort && comes_back(step) ? 2 : 1) + (reads_between(step) ? between_bytes_ : 0);
+      touched.add(at, steps_[at].call.rooms());
+      read += read_for(steps_[at]);
     }
     return touched.bytes() + weights_.end;
+  }
+
+  /// What a pass reads of the ring for a step.
+  std::uint64_t read_for(const Step& step) const {
+    const std::uint64_t runs = step.middle() < kShort && comes_back(step) ? 2 : 1;
+    return runs * step.call.ring_bytes() + (reads_between(step) ? between_bytes_ : 0);
+  }
+
+  /// The time in which all of the ring is read once.
+  double ring_seconds() const {
+    std::uint64_t read = 0;
+    for (const Step& step : steps_) read += read_for(step);
+    return read == 0 ? pass_seconds_ : pass_seconds_ * static_cast<double>(weights_.end) / static_cast<double>(read);
   }
 
   /// Where so many bytes of weights lie that come at `at`: at the ring's beginning, where they do not fit before its end.
@@ -278,6 +292,7 @@ class StepTimer::TurnRun {
   std::vector<Step> steps_;
   RingPlace weights_;
   std::uint64_t between_bytes_ = 0;
+  double pass_seconds_ = 0;                     // of the last passes
   std::array<std::uint32_t, kLanes> states_{};  // of the values that are written
   volatile std::uint64_t read_ = 0;             // so that what is read is read
 };

@@ -411,6 +411,25 @@ TEST_CASE("loads take the measured rate of their pieces, a limit, and the checks
   CHECK(load_seconds(profile, Bytes(100'000)) == Approx(0.1001));
 }
 
+TEST_CASE("what others bring into shared caches passes beside a run, as long as it takes") {
+  DeviceProfile profile;
+  profile.flops_per_second = 100e9;
+  profile.memory_bytes_per_second = 10e9;
+  profile.threads = 2;
+  const RunWork run{1000, 2e9, 20e6};
+  StepWork work;
+  set_run(profile, run, work);
+  CHECK(work.run_bytes == 1000);
+  CHECK(work.shared_bytes == 1000);
+  profile.others_bytes_per_second = 5e9;
+  set_run(profile, run, work);
+  CHECK(work.run_bytes == 1000);
+  CHECK(static_cast<double>(work.shared_bytes) == Approx(1000 + (0.01 + 0.002) * 5e9));
+  profile.usual_flop_seconds = 8e-12;  // measured: at four fifths of it
+  set_run(profile, run, work);
+  CHECK(static_cast<double>(work.shared_bytes) == Approx(1000 + (0.02 + 0.002) * 5e9));
+}
+
 TEST_CASE("reads are those of the fastest with the fewest bytes in flight") {
   DeviceProfile profile;
   CHECK(best_reads(profile).depth == profile.reads_in_flight);

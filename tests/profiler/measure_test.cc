@@ -5,6 +5,7 @@
 
 #include "sluice/core/cpu.h"
 #include "sluice/kernels/registry.h"
+#include "src/profiler/cache_meter.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/step_timer.h"
 
@@ -43,6 +44,13 @@ TEST_CASE("small steps can be timed, whole and in part") {
 }
 
 TEST_CASE("the device has a name") { CHECK_FALSE(device_name().empty()); }
+
+TEST_CASE("how fast others fill shared caches is some rate, or none") {
+  const std::vector<std::byte> memory(64 << 20);
+  const double others = measure_others(memory);
+  CHECK(others >= 0);
+  CHECK(others < 1e15);
+}
 
 TEST_CASE("a profile of no thread is refused") { CHECK_FALSE(measure_device({.threads = 0})); }
 

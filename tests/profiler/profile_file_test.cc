@@ -42,7 +42,12 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(read, s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-3));
   REQUIRE(read.samples.size() == profile.samples.size());
-  for (std::size_t i = 0; i < read.samples.size(); ++i) CHECK(read.samples[i].work.run_bytes == profile.samples[i].work.run_bytes);
+  for (std::size_t i = 0; i < read.samples.size(); ++i) {
+    CHECK(read.samples[i].work.run_bytes == profile.samples[i].work.run_bytes);
+    CHECK(read.samples[i].work.shared_bytes == profile.samples[i].work.shared_bytes);
+  }
+  CHECK(read.others_bytes_per_second == 5e9);
+  CHECK(read.reads_at_once == 4);
 }
 
 TEST_CASE("a profile without times is completed by a device, whose console may say more") {
@@ -67,7 +72,7 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
   const DeviceProfile profile = sample_profile();
   const std::string fewer = std::regex_replace(text_of(profile), std::regex("\"seconds_per\":\\[[^\\]]*\\]"), "\"seconds_per\":[1.0,2.0]");
   CHECK_FALSE(parse_profiles(fewer));
-  const auto parsed = parse_profiles(replaced(fewer, "\"version\":9", "\"version\":7"));
+  const auto parsed = parse_profiles(replaced(fewer, "\"version\":10", "\"version\":7"));
   REQUIRE(parsed);
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(parsed->front(), s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
@@ -76,13 +81,15 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":9", "\"version\":5"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":10", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},
                                  {"\"in_flight\":4", "\"in_flight\":0"},
                                  {"\"in_flight\":4", "\"in_flight\":17"},
                                  {"\"bytes\":65536", "\"bytes\":65537"},
+                                 {"\"reads_at_once\":4", "\"reads_at_once\":0"},
+                                 {"\"others_bytes_per_second\":5000000000.0", "\"others_bytes_per_second\":-1"},
                                  {"\"bytes\":65536", "\"bytes\":0"},
                                  {"\"bytes\":65536", "\"bytes\":1099511627776"},
                                  {"\"use\":0", "\"use\":9"},

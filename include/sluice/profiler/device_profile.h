@@ -106,6 +106,10 @@ struct DeviceRates {
   double wake_seconds = 20e-6;
   // The cost of sharing a step among threads that are awake: they see it late, fetch what others wrote, and wait for each other.
   double share_seconds = 2e-6;
+  // What other programs and machines bring into the caches that processors share: weights that were there leave them with time.
+  double others_bytes_per_second = 0;
+  // What a flop of a layer takes, to estimate how long a run is; 0: as flops_per_second says. Follows from `kernels`.
+  double usual_flop_seconds = 0;
 
   double verify_bytes_per_second = 12e9;  // checksums of what was just read; rates of `reads` count them
   double decoded_per_second = 0;          // values of coded weights, whatever their type; 0: not measured, assumed by `isa`

@@ -37,8 +37,23 @@ inline void place_samples(const KernelRates& rates, std::span<const KernelSample
   }
 }
 
+/// DeviceRates::usual_flop_seconds: the fastest of what layers are fitted to; 0 where none was measured.
+inline double usual_flop_seconds(const DeviceProfile& profile) noexcept {
+  using namespace kernels::kernel_id;
+  constexpr std::size_t kOfFlops = 1;
+  double least = 0;
+  for (const KernelRates& rates : profile.kernels) {
+    const KernelId id = rates.kernel.kernel;
+    const bool layer = (id == kConvPointwise || id == kConvDirect || id == kDense) && rates.kernel.use == KernelUse::kRun;
+    const double seconds = layer && rates.kernel.variant == 0 ? rates.seconds_per[kOfFlops] : 0;
+    if (seconds > 0 && (least == 0 || seconds < least)) least = seconds;
+  }
+  return least;
+}
+
 /// Of all kernels whose rates are fitted: makes `placed` follow from `kernels` and `samples`.
 inline void place_samples(DeviceProfile& profile) {
+  profile.usual_flop_seconds = usual_flop_seconds(profile);
   profile.placed.clear();
   const detail::TileExtent tile = detail::tile_of(profile);
   for (KernelRates& rates : profile.kernels) {

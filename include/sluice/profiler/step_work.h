@@ -41,6 +41,8 @@ struct StepWork {
   std::uint16_t variant = 0;  // what else makes other code of a kernel: the function of elementwise kernels, the kind of a pool
   /// Bytes that the whole run touches (run_bytes_of) before it comes back to the same memory. 0: not known.
   std::uint64_t run_bytes = 0;
+  /// And what passes through the caches that processors share meanwhile, that of other programs included; at least the above.
+  std::uint64_t shared_bytes = 0;
 
   StepWork() noexcept = default;
   StepWork(const kernels::CostFeatures& work) noexcept : cost(work) {}  // NOLINT: work of no particular shape
@@ -54,5 +56,14 @@ StepWork work_of(const kernels::KernelDescriptor& kernel, KernelUse use, const m
 /// The bytes that one inference touches: all weights (of tables, rows that are read) and the most bytes of activations that live at once. A
 /// cache of so many bytes still holds a step's weights when the next inference comes to it; one of less does not.
 std::uint64_t run_bytes_of(const model::Graph& graph);
+
+/// What is known of an inference before its steps are priced: the bytes that it touches, its multiply-adds as flops, where products of bytes count
+/// a third, and the bytes of all weights and results, of which each passes once.
+struct RunWork {
+  std::uint64_t bytes = 0;
+  double flops = 0;
+  double passing = 0;
+};
+RunWork run_work_of(const model::Graph& graph);
 
 }  // namespace sluice::profiler

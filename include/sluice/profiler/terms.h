@@ -121,23 +121,26 @@ class Logarithms {
   std::array<float, 512> small_;
 };
 
-/// What follows from the bytes that a run touches (StepWork::run_bytes): the shares of them that caches have lost, and their feature.
+/// What follows from the bytes that a run touches, and from those that pass through shared caches (StepWork::run_bytes, shared_bytes): the shares
+/// that caches have lost, and their feature.
 struct RunTraits {
-  std::uint64_t run_bytes = 0;
+  std::uint64_t run_bytes = 0, shared_bytes = 0;
   bool known = false;
   double near = 0, far = 0, farthest = 0;
   float feature = 0;
 };
 /// The steps of a net have these bytes in common: each thread keeps the last ones. Valid until its next call.
-inline const RunTraits& traits_of_run(std::uint64_t run_bytes) noexcept {
+inline const RunTraits& traits_of_run(const StepWork& work) noexcept {
   thread_local constinit RunTraits last;
-  if (!last.known || last.run_bytes != run_bytes)
-    last = {run_bytes,
+  const std::uint64_t shared = std::max(work.run_bytes, work.shared_bytes);
+  if (!last.known || last.run_bytes != work.run_bytes || last.shared_bytes != shared)
+    last = {work.run_bytes,
+            shared,
             true,
-            lost(run_bytes, kNearKeeps, kNearLost),
-            lost(run_bytes, kFarKeeps, kFarLost),
-            lost(run_bytes, kFarLost, kFarthestLost),
-            Logarithms::get()(std::clamp(run_bytes, kLeastRunBytes, kMostRunBytes))};
+            lost(work.run_bytes, kNearKeeps, kNearLost),
+            lost(shared, kFarKeeps, kFarLost),
+            lost(shared, kFarLost, kFarthestLost),
+            Logarithms::get()(std::clamp(shared, kLeastRunBytes, kMostRunBytes))};
   return last;
 }
 
@@ -156,7 +159,7 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
   const bool flat = shape.rows == 1 && shape.columns > 1 && side != floor_of(side);
   const double along = taps_inside(shape.columns, flat ? taps : side, shape.stride), inside = flat ? along : along * along;
   const auto weights = static_cast<double>(work.cost.weight_bytes);
-  const RunTraits& run = traits_of_run(work.run_bytes);
+  const RunTraits& run = traits_of_run(work);
   Terms terms{};
   terms[0] = 1;
   terms[1] = slides && shape.stride == 1 ? pixels * whole * taps * inside : 0;
@@ -216,7 +219,7 @@ inline Terms recurrent_terms(const StepWork& work) noexcept {
   const double turns = std::max(1.0, static_cast<double>(work.shape.rows) / work.shape.taps),
                again = work.shape.stride > 1 ? turns : turns - 1;
   const double weights = static_cast<double>(work.cost.weight_bytes) / turns;  // each turn reads all
-  const RunTraits& run = traits_of_run(work.run_bytes);
+  const RunTraits& run = traits_of_run(work);
   Terms terms{};
   terms[0] = 1;
   terms[1] = static_cast<double>(work.cost.flops) * again / turns;
@@ -304,7 +307,7 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const auto input = static_cast<double>(work.cost.input_bytes);
   const auto output = static_cast<double>(work.cost.output_bytes);
   const auto weights = static_cast<double>(work.cost.weight_bytes);
-  const RunTraits& run = traits_of_run(work.run_bytes);
+  const RunTraits& run = traits_of_run(work);
   const double may_be_lost = weights > 0 && !by_value(kernel) ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
@@ -360,7 +363,7 @@ inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
           log_of(work.shape.stride),
           static_cast<float>(kFullness * fullness(pixels, tile.rows)),
           static_cast<float>(kFullness * fullness(work.shape.channels, tile.panels * static_cast<double>(model::kPanelLanes))),
-          traits_of_run(work.run_bytes).feature};
+          traits_of_run(work).feature};
 }
 
 inline Features place_of(const StepWork& work, const Features& scales, TileExtent tile) noexcept {

@@ -51,7 +51,7 @@ class WorkPrices {
     StepWork work;
     friend bool operator==(const Key& a, const Key& b) noexcept {
       return a.kernel == b.kernel && a.work.cost == b.work.cost && a.work.shape == b.work.shape && a.work.variant == b.work.variant &&
-             a.work.run_bytes == b.work.run_bytes;
+             a.work.run_bytes == b.work.run_bytes && a.work.shared_bytes == b.work.shared_bytes;
     }
   };
   struct Known {

@@ -68,7 +68,7 @@ class StepCosts {
   /// The same for all rounds that make no difference (see `price_step` and `seconds_to_come_back`).
   std::uint64_t round_that_counts(std::uint64_t bytes) const noexcept {
     if (bytes <= kOwnCache) return std::min<std::uint64_t>(bytes, 1);
-    return std::min(std::max(bytes, profiler::kSharedCachesKeep), problem_.kernels.run_bytes());
+    return std::min(std::max(bytes, profiler::kSharedCachesKeep), problem_.kernels.run().bytes);
   }
 
   /// `sliced`: its steps may take a part of the channels.

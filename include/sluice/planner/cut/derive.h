@@ -80,7 +80,7 @@ inline std::vector<DeriveOption> derive_options(const model::Graph& graph, const
     kernels::StepExtent extent{bands.first, {0, whole.channels}, threads};
     const auto work_of = [&](profiler::KernelUse use) {
       profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
-      work.run_bytes = kernels.run_bytes();
+      profiler::set_run(profile, kernels.run(), work);
       return work;
     };
     const auto seconds = [&](profiler::KernelUse use) { return profiler::step_seconds(profile, {kernel.id, use}, node, work_of(use)); };

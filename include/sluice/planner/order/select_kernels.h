@@ -32,7 +32,7 @@ class KernelChoice {
  public:
   KernelChoice() = default;
   KernelChoice(const model::Graph& graph, std::vector<const kernels::KernelDescriptor*> kernels)
-      : kernels_(std::move(kernels)), place_(kernels_.size(), 0), run_bytes_(profiler::run_bytes_of(graph)) {
+      : kernels_(std::move(kernels)), place_(kernels_.size(), 0), run_(profiler::run_work_of(graph)) {
     std::vector<operators::Parameters> parameters;
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       const kernels::KernelDescriptor& kernel = *kernels_[i];
@@ -68,7 +68,7 @@ class KernelChoice {
   bool held_outside(WeightId id) const noexcept { return outside_ != nullptr && outside_->weights[id.index()]; }
 
   /// Bytes that one inference of the graph touches.
-  std::uint64_t run_bytes() const noexcept { return run_bytes_; }
+  const profiler::RunWork& run() const noexcept { return run_; }
   /// A transformed panel, of a kernel that has them.
   std::uint64_t derived_panel_bytes(NodeId id) const noexcept { return kernels_[id.index()]->derived_panel_bytes(parameters(id)).count(); }
 
@@ -81,7 +81,7 @@ class KernelChoice {
   std::shared_ptr<const Passing> passing_;
   std::shared_ptr<const std::vector<BodyNeed>> bodies_;  // by node; null: none runs any
   const plan::Outside* outside_ = nullptr;
-  std::uint64_t run_bytes_ = 0;
+  profiler::RunWork run_;
 };
 
 /// Errors: kUnsupported with the node's name, and that of the kernel that a trimmed build lacks.

@@ -89,7 +89,8 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
     costs.load.push_back(seconds.load);
     costs.decode.push_back(seconds.decode);
   }
-  set_reads(*problem.profile, schedule.loads.size(), [&](std::size_t k) { return schedule.loads[k].payload.read_bytes(); }, costs);
+  set_reads(
+      *problem.profile, schedule.loads.size(), [&](std::size_t k) { return schedule.loads[k].payload.read_bytes(); }, costs);
   return costs;
 }
 

@@ -57,9 +57,9 @@ inline double share_to_do(const model::Graph& graph, const model::Node& node, Ro
   return std::max(0.0, 1 - static_cast<double>(there_bytes) / all);
 }
 
-/// What a step computes, on a kernel. `run_bytes`: of the graph. `step_seconds(kernel, node, work)`: the profile's, or what remembers them.
+/// What a step computes, on a kernel. `run`: of the graph. `step_seconds(kernel, node, work)`: the profile's, or what remembers them.
 template <class StepSeconds>
-double price_computing(const model::Graph& graph, const kernels::KernelDescriptor& kernel, std::uint64_t run_bytes, NodeId id,
+double price_computing(const model::Graph& graph, const kernels::KernelDescriptor& kernel, const profiler::RunWork& run, NodeId id,
                        const StepSpec& step, const profiler::DeviceProfile& profile, int threads, const StepSeconds& step_seconds) {
   const model::Node& node = graph.node(id);
   const kernels::StepExtent extent{rows_of(graph, node, step), step.channels, threads, step.derived != kNotDerived};
@@ -67,8 +67,12 @@ double price_computing(const model::Graph& graph, const kernels::KernelDescripto
   const KernelUse use = step.prepare ? KernelUse::kPrepare : step.derived != kNotDerived ? KernelUse::kRunDerived : KernelUse::kRun;
   profiler::StepWork work = profiler::work_of(kernel, use, graph, node, extent);
   // Between two bands only the chain's others touched anything: what cores share keeps a band's weights, though a core's own cache does not.
-  work.run_bytes = run_bytes;
-  if (step.round_bytes != 0) work.run_bytes = std::min(work.run_bytes, std::max(step.round_bytes, profiler::kSharedCachesKeep));
+  profiler::set_run(profile, run, work);
+  if (step.round_bytes != 0) {
+    const std::uint64_t round = std::max(step.round_bytes, profiler::kSharedCachesKeep);
+    work.run_bytes = std::min(work.run_bytes, round);
+    work.shared_bytes = std::min(work.shared_bytes, round);
+  }
   // A band is small, but tensors that it reads from outside its chain are not in a nearer cache. What is in place already is not among them.
   const double seconds = step_seconds(profiler::UsedKernel{kernel.id, use}, node, work);
   const double dispatch = std::min(seconds, profile.step_overhead_seconds);
@@ -80,7 +84,7 @@ double price_computing(const model::Graph& graph, const kernels::KernelDescripto
 template <class StepSeconds>
 double price_step(const model::Graph& graph, const KernelChoice& kernels, NodeId id, const StepSpec& step,
                   const profiler::DeviceProfile& profile, int threads, const StepSeconds& step_seconds) {
-  const double computing = price_computing(graph, *kernels[id.index()], kernels.run_bytes(), id, step, profile, threads, step_seconds);
+  const double computing = price_computing(graph, *kernels[id.index()], kernels.run(), id, step, profile, threads, step_seconds);
   if (step.prepare || kernels.passing() == nullptr) return computing;
   const kernels::StepExtent extent{rows_of(graph, graph.node(id), step), step.channels, threads, step.derived != kNotDerived};
   return computing + moving_seconds(kernels, id, extent, profile);
@@ -112,7 +116,7 @@ inline std::vector<NodeCopy> copies_of(const model::Graph& graph, const KernelCh
     const KernelId kernel = kernels[i]->id;
     const RowExtents out = row_extents(graph.tensor(node.outputs[0]).shape);
     profiler::StepWork work = profiler::work_of(*kernels[i], kUse, graph, node, {.rows = {0, out.rows}, .channels = {0, out.channels}});
-    work.run_bytes = kernels.run_bytes();
+    profiler::set_run(profile, kernels.run(), work);
     copies.push_back({NodeId(i), kernel, profiler::step_seconds(profile, {kernel, kUse}, node, work)});
   }
   return copies;
@@ -142,7 +146,8 @@ void set_reads(const profiler::DeviceProfile& profile, std::size_t loads, const 
   }
   costs.pieces.reserve(loads);
   for (std::size_t k = 0; k < loads; ++k)
-    costs.pieces.push_back(static_cast<std::uint32_t>(std::max<std::uint64_t>((read_bytes(k) + profile.read_piece_bytes - 1) / profile.read_piece_bytes, 1)));
+    costs.pieces.push_back(
+        static_cast<std::uint32_t>(std::max<std::uint64_t>((read_bytes(k) + profile.read_piece_bytes - 1) / profile.read_piece_bytes, 1)));
 }
 
 /// The time of a load in the tracks of reading and of decoding.
