@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kHeld = 8 << 20;  // more than a core's own cache, less than those that are shared
-constexpr std::array<double, 9> kSizes = {8, 16, 24, 32, 48, 64, 96, 128, 256};         // MiB
-constexpr std::array<double, 9> kPauses = {0.25, 0.5, 1, 2, 4, 8, 16, 32, 64};          // ms
+constexpr std::array<double, 9> kSizes = {8, 16, 24, 32, 48, 64, 96, 128, 256};  // MiB
+constexpr std::array<double, 9> kPauses = {0.25, 0.5, 1, 2, 4, 8, 16, 32, 64};   // ms
 constexpr double kFarApart = 1.25;  // memory takes so many times as long as a shared cache, or there is none
 constexpr int kTurns = 3;
 

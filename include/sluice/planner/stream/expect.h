@@ -143,7 +143,8 @@ class SharedLanes {
       read(time_);
       ++gates_open_;
       run_.steps.step_start[i] = time_ - begin;
-      for (; next < step.loads_needed; ++next) needed += runs(next) ? 1 : 0;
+      for (; next < step.loads_needed; ++next)
+        if (runs(next)) ++needed;
       if (!step.prepare || kind_ == Run::kPrologue) {
         if (needed > first) wait_for(needed);
         run_.steps.step_start[i] = time_ - begin;
