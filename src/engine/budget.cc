@@ -222,7 +222,8 @@ Bytes profile_copies(const SessionOptions& options) noexcept {
   const profiler::DeviceProfile& profile = *options.profile;
   // By size and not by capacity, which differs from copy to copy.
   const auto bytes = [](const auto& items) { return items.size() * sizeof items.front() + kAllocationHeader; };
-  return Bytes(2 * (sizeof profile + bytes(profile.kernels) + bytes(profile.samples) + bytes(profile.reads)));
+  const auto of_both = sizeof profile + bytes(profile.kernels) + bytes(profile.placed) + bytes(profile.reads);
+  return Bytes(2 * of_both + bytes(profile.samples));  // plans copy rates alone
 }
 
 Bytes thread_bytes(int threads) noexcept { return static_cast<std::uint64_t>(threads) * kThreadBytes; }
@@ -259,7 +260,7 @@ Parts parts_of(std::span<const SessionShare> sessions, int threads) {
   Parts parts;
   const Bytes workers = thread_bytes(threads - 1);  // beside the caller's own thread
   parts.own = workers;
-  if (std::none_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return s.built; })) parts.to_come = workers;
+  if (std::none_of(sessions.begin(), sessions.end(), [](const SessionShare& s) { return s.threads_run; })) parts.to_come = workers;
   for (auto session = sessions.begin(); session != sessions.end(); ++session) {
     const model::Graph& graph = session->model->graph();
     const Bytes own = own_bytes(*session);
@@ -301,12 +302,12 @@ Bytes overhead_of(std::span<const SessionShare> sessions, BudgetScope scope, int
 }
 
 Bytes usual_overhead(const Model& model, const SessionOptions& options) {
-  const SessionShare session{&model, &options, false};
+  const SessionShare session{&model, &options};
   return usual_overhead(parts_of({&session, 1}, options.threads), options.reserve) + kCounterError;
 }
 
 Bytes overhead_of(const Model& model, const SessionOptions& options) {
-  const SessionShare session{&model, &options, false};
+  const SessionShare session{&model, &options};
   return overhead_of({&session, 1}, options.scope, options.threads, Bytes(), options.reserve);
 }
 

@@ -43,6 +43,7 @@ struct SessionShare {
   const Model* model = nullptr;
   const SessionOptions* options = nullptr;
   bool built = false;
+  bool threads_run = false;  // of its plan's threads: those beside the caller's have been started
 };
 /// The overhead of all sessions together: it counts each model and the compute threads once. `arena` is what the arena holds now, `reserve`
 /// what the program will take afterwards.

@@ -77,7 +77,7 @@ Status price_steps(const model::Graph& graph, const plan::Plan& plan, profiler::
                                  static_cast<std::uint32_t>(plan.threads),
                                  step.prepare,
                                  step.derived.buffer.valid()};
-    if (asked == known.steps[i]) continue;
+    if (asked == known.steps[i] && asked.kernel != KernelId::kNone) continue;
     if (!known.run) known.run = profiler::run_work_of(graph);
     auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto* each) { return each->id == step.kernel; });
     if (kernel == kernels.end()) {

@@ -39,7 +39,7 @@ bool same_profile(const profiler::DeviceProfile& a, const profiler::DeviceProfil
     return std::tie(p.threads, p.flops_per_second, p.depthwise_flops_per_second, p.memory_bytes_per_second, p.step_overhead_seconds,
                     p.read_bytes_per_second, p.load_start_seconds, p.wake_seconds, p.verify_bytes_per_second, p.decoded_per_second,
                     p.decrypt_bytes_per_second, p.read_rate_beside_compute, p.step_time_beside_reads, p.read_limit, p.share_seconds,
-                    p.copies_views, p.interruptions.share, p.interruptions.met);
+                    p.copies_views, p.interruptions.share, p.interruptions.met, p.reads_at_once, p.others_bytes_per_second);
   };
   const auto same_kernel = [](const profiler::KernelRates& x, const profiler::KernelRates& y) {
     return x.kernel == y.kernel && x.seconds_per == y.seconds_per && x.scales == y.scales;
@@ -140,6 +140,7 @@ Status check_options(const SessionOptions& options) noexcept {
   if (options.reserve >= kUnlimitedBytes) {
     return fail(ErrorCode::kInvalidArgument, "reserve", "no budget leaves room for as much");
   }
+  if (const Status reads = executor::check_reads(reads_of(options)); !reads) return reads;
   if (!(options.tuning.max_overhead >= 0 && options.tuning.max_overhead <= 10)) {
     return fail(ErrorCode::kInvalidArgument, "max overhead", "is a share of the time without bands, from 0 to 10");
   }
@@ -154,6 +155,8 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   // A measured profile is for one number of threads: with another number its kernels' times would be wrong.
   if (profile.threads != options.threads) {
     profile.kernels.clear();
+    profile.placed.clear();
+    profile.usual_flop_seconds = 0;
     profile.threads = options.threads;
   }
   const executor::ReadOptions reads = reads_of(options);

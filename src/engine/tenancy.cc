@@ -86,7 +86,7 @@ Result<Tenancy::Arrangement> Tenancy::arrange(Bytes budget, bool plan_all) {
   for (const Tenant* tenant : tenants_) {
     next.plans.push_back(tenant->plan);
     if (tenant->plan != nullptr) next.tables += tenant->plan->planned.overhead;
-    shares.push_back({tenant->model.get(), &tenant->options, tenant->plan != nullptr});
+    shares.push_back({tenant->model.get(), &tenant->options, tenant->plan != nullptr, pool_ != nullptr});
     grows = grows || tenant->plan == nullptr;
   }
   // A process is measured when a session comes: a change of budget does not depend on what else it holds at the moment.

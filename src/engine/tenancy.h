@@ -104,7 +104,7 @@ class Tenancy {
   Status settle(const executor::Executor* next) noexcept;
   void forget(const Tenant& gone) noexcept;
   void let_go(Tenant& gone) noexcept;
-  /// Gives pages of code back if the budget leaves little beside the memory that is still to come. Before planning, too.
+  /// Does this budget bound what the process holds?
   bool bounds_process(Bytes budget) const noexcept;
   void hold_nothing() noexcept;
   void discard_all() noexcept;

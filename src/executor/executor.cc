@@ -410,16 +410,7 @@ class PlanExecutor final : public Executor {
 };
 
 Status check_options(const ExecutorOptions& options) {
-  const ReadOptions& read = options.read;
-  if (read.in_flight < 1 || read.in_flight > kMaxReadsInFlight) {
-    return fail(ErrorCode::kInvalidArgument, "reads in flight", "the number of reads in flight must lie between 1 and 16");
-  }
-  if (read.size < Bytes(4096) || read.size > Bytes(1 << 30) || read.size.count() % 4096 != 0) {
-    return fail(ErrorCode::kInvalidArgument, "read size", "the size of a read must be a multiple of 4096 up to 1 GiB");
-  }
-  if (!(read.bytes_per_second_limit >= 0) || read.timeout_ms < 0) {
-    return fail(ErrorCode::kInvalidArgument, "read limits", "a rate or a time is zero (no limit) or more");
-  }
+  SLUICE_RETURN_IF_ERROR(check_reads(options.read));
   if (options.max_turns < 0) return fail(ErrorCode::kInvalidArgument, "turns", "the most turns of a loop is a number of 0 or more");
   if (!is_compute_slowdown(options.compute_slowdown)) {
     return fail(ErrorCode::kInvalidArgument, "compute slowdown", "is a factor from 1 to 1000");
@@ -475,6 +466,19 @@ Result<std::unique_ptr<Executor>> create_executor(const model::Graph& graph, con
 }
 
 }  // namespace
+
+Status check_reads(const ReadOptions& read) noexcept {
+  if (read.in_flight < 1 || read.in_flight > kMaxReadsInFlight) {
+    return fail(ErrorCode::kInvalidArgument, "reads in flight", "the number of reads in flight must lie between 1 and 16");
+  }
+  if (read.size < Bytes(4096) || read.size > Bytes(1 << 30) || read.size.count() % 4096 != 0) {
+    return fail(ErrorCode::kInvalidArgument, "read size", "the size of a read must be a multiple of 4096 up to 1 GiB");
+  }
+  if (!(read.bytes_per_second_limit >= 0) || read.timeout_ms < 0) {
+    return fail(ErrorCode::kInvalidArgument, "read limits", "a rate or a time is zero (no limit) or more");
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Executor>> Executor::create(const model::Graph& graph, const plan::Plan& plan, model::WeightSource& source,
                                                    Arena& arena, ThreadPool& pool, const ExecutorOptions& options) {

@@ -113,7 +113,8 @@ UsedKernel kernel_of(const Json& json) {
 
 constexpr std::size_t kMostFitted = 400;  // samples of one kernel: a fit takes their number cubed
 
-constexpr double kMostRate = 1e3;  // seconds for one of what a term counts
+constexpr double kLeastRateBeside = 0.1;  // of the rate of reads alone: what is measured is no less
+constexpr double kMostRate = 1e3;         // seconds for one of what a term counts
 
 KernelRates rates_of(const Json& json) {
   KernelRates rates{kernel_of(json), json.at("seconds_per").get<Terms>(), json.at("scales").get<Features>(), positive(json.at("error"))};
@@ -195,13 +196,14 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   if (json.contains("others_bytes_per_second")) profile.others_bytes_per_second = positive(json.at("others_bytes_per_second"));
   if (json.contains("reads_at_once")) {
     profile.reads_at_once = integer<std::uint32_t>(json.at("reads_at_once"));
-    if (profile.reads_at_once < 1) throw Mistake{"is no device profile: its disk reads nothing"};
+    if (profile.reads_at_once < 1 || profile.reads_at_once > kMostReadsInFlight)
+      throw Mistake{"is no device profile: its disk works at no read at once, or at more than 16"};
   }
   if (json.contains("copies_views")) profile.copies_views = json.at("copies_views").get<bool>();
   profile.load_start_seconds = positive(json.at("load_start_seconds"));
   profile.wake_seconds = positive(json.at("wake_seconds"));
   profile.share_seconds = positive(json.at("share_seconds"));
-  profile.read_rate_beside_compute = positive(json.at("read_rate_beside_compute"));
+  profile.read_rate_beside_compute = std::clamp(positive(json.at("read_rate_beside_compute")), kLeastRateBeside, 1.0);
   profile.step_time_beside_reads = positive(json.at("step_time_beside_reads"));
   // Samples of a profile that lacks it have interruptions in their times.
   if (json.contains("interrupted")) profile.interruptions.share = std::min(positive(json.at("interrupted")), 1.0);
@@ -337,6 +339,8 @@ DeviceProfile profile_for_threads(std::span<const DeviceProfile> profiles, int t
   DeviceProfile profile = profiles.front();
   profile.kernels.clear();
   profile.samples.clear();
+  profile.placed.clear();
+  profile.usual_flop_seconds = 0;
   return profile;
 }
 

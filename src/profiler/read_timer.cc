@@ -89,12 +89,14 @@ class ReadStream {
       const Clock::time_point begin_time = Clock::now();
       for (std::uint32_t slot = 0; slot < depth; ++slot) begin(static_cast<int>(slot));
       double first = 0;
+      Status status;
       for (std::uint32_t left = depth; left > 0;) {
         const model::ReadQueue::Ended ended = queue_->wait(kGlanceNs);
         if (ended.slot < 0) continue;
-        SLUICE_RETURN_IF_ERROR(ended.status);
+        if (!ended.status) status = ended.status;
         if (left-- == depth) first = seconds_since(begin_time);
       }
+      if (!status) return fail(status.error());
       const double last = seconds_since(begin_time);
       shares.push_back(std::max(first - start, 0.0) / std::max(last - start, 1e-9));
     }

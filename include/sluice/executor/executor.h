@@ -74,6 +74,9 @@ struct ReadOptions {
   double bytes_per_second_limit = 0;  // 0: none; else reads are slowed to this rate (a slower device, emulated)
 };
 
+/// Errors: kInvalidArgument for a size, a number of reads or a limit that none of these may have.
+Status check_reads(const ReadOptions& read) noexcept;
+
 /// A step as a hook sees it. What it points at lives as long as the executor.
 struct StepEvent {
   std::size_t index = 0;             // of Plan::steps

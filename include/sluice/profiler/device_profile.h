@@ -29,9 +29,9 @@ inline constexpr std::size_t kTerms = 21;
 using Terms = std::array<double, kTerms>;
 
 /// The features of the correction of a step's time: logarithms of its work and shape, how full its tiles and panels are, and the logarithm
-/// of what the whole run touches.
+/// of what passes through shared caches before a run comes back.
 inline constexpr std::size_t kFeatures = 13;
-inline constexpr std::size_t kRunFeature = 12;  // the last of them: StepWork::run_bytes
+inline constexpr std::size_t kRunFeature = 12;  // the last of them: StepWork::shared_bytes
 /// Runs that touch less are all held by a core's own cache; those that touch more by no cache: what is beyond counts as much as these.
 inline constexpr std::uint64_t kLeastRunBytes = 96 << 10, kMostRunBytes = 384 << 20;
 using Features = std::array<float, kFeatures>;

@@ -209,7 +209,9 @@ inline void set_run(const DeviceRates& profile, const RunWork& run, StepWork& wo
       profile.usual_flop_seconds > 0 ? profile.usual_flop_seconds / kOfFastest : 1 / (profile.flops_per_second * profile.threads);
   const double seconds = (run.flops * flop_seconds + run.passing / profile.memory_bytes_per_second) * profile.compute_slowdown;
   work.run_bytes = run.bytes;
-  work.shared_bytes = run.bytes + static_cast<std::uint64_t>(std::min(seconds * profile.others_bytes_per_second, 1e15));
+  const double others = seconds * profile.others_bytes_per_second;
+  constexpr double kMost = 1e15;
+  work.shared_bytes = run.bytes + static_cast<std::uint64_t>(others < kMost ? others : kMost);
 }
 
 /// Seconds of one step of `node`.

@@ -224,18 +224,22 @@ inline plan::Prediction predict(const Problem& problem, const Candidate& candida
   const Schedule& schedule = candidate.schedule;
   const Costs costs = price(problem, schedule);
   const auto seconds = [&](Run run) { return expect(schedule, costs, candidate.placement.gates, run).seconds(); };
+  const bool prologue = problem.objective_run() == Run::kPrologue;
   plan::Prediction prediction;
   prediction.cold_ms = seconds(Run::kPrologue) * detail::kMilliseconds;
   prediction.period_ms = seconds(Run::kPeriod) * detail::kMilliseconds;
-  // What bounds say is of a disk that reads no faster while a step waits.
-  const double expected = seconds(problem.objective_run());
-  prediction.bound_ms = std::min({bound, candidate.seconds, expected}) * detail::kMilliseconds;
   prediction.compute_ms = costs.compute * detail::kMilliseconds;
+  // Bounds are simulated, each load alone on the disk: of what is expected they are the share that they are of the simulated plan.
+  const double expected_ms = prologue ? prediction.cold_ms : prediction.period_ms;
+  const auto as_expected = [&](double simulated) {
+    return candidate.seconds > 0 ? expected_ms * std::min(simulated / candidate.seconds, 1.0) : expected_ms;
+  };
   const std::vector<std::uint64_t> nothing(schedule.steps.size(), 0);
   const Gates free = fluid_gates(schedule, nothing, kUnlimitedBytes.count() / 4, problem.objective_run(), problem.wraps()).gates;
-  prediction.unbounded_ms = simulate(schedule, costs, free, problem.objective_run()).seconds() * detail::kMilliseconds;
+  prediction.bound_ms = as_expected(bound);
+  prediction.unbounded_ms = as_expected(simulate(schedule, costs, free, problem.objective_run()).seconds());
   const double reading = reading_seconds(schedule, costs, problem.objective_run());
-  prediction.pipe_bound_ms = std::min({std::max(costs.compute, reading), candidate.seconds, expected}) * detail::kMilliseconds;
+  prediction.pipe_bound_ms = as_expected(std::max(costs.compute, reading));
   const double copying_ms = detail::copying_seconds(problem, schedule) * detail::kMilliseconds;
   for (double plan::Prediction::*ms : {&plan::Prediction::cold_ms, &plan::Prediction::period_ms, &plan::Prediction::bound_ms,
                                        &plan::Prediction::pipe_bound_ms, &plan::Prediction::compute_ms, &plan::Prediction::unbounded_ms})

@@ -67,7 +67,7 @@ class KernelChoice {
   bool lies_outside(TensorId id) const noexcept { return outside_ != nullptr && outside_->tensors[id.index()]; }
   bool held_outside(WeightId id) const noexcept { return outside_ != nullptr && outside_->weights[id.index()]; }
 
-  /// Bytes that one inference of the graph touches.
+  /// What one inference of the graph touches and computes.
   const profiler::RunWork& run() const noexcept { return run_; }
   /// A transformed panel, of a kernel that has them.
   std::uint64_t derived_panel_bytes(NodeId id) const noexcept { return kernels_[id.index()]->derived_panel_bytes(parameters(id)).count(); }

@@ -9,7 +9,7 @@
 // Reading and computing slow each other down, so while a step waits the disk is faster (Costs::read_rate_waiting). Decoding and steps are those
 // of `simulate`.
 //
-// Invariants: with one read at once and one rate it says what `simulate` says, to rounding, and with more of them no run ends earlier but by what
+// Invariants, for finite costs: with one read at once and one rate it says what `simulate` says, to rounding, and with more of them no run ends earlier but by what
 // waits cost beside (load_start, wake): one longer wait may spare others. Times of a run count from its begin. O(steps + pieces * in flight), for a few runs.
 #pragma once
 

@@ -145,9 +145,11 @@ void set_reads(const profiler::DeviceProfile& profile, std::size_t loads, const 
     costs.read_rate_waiting = 1 / profile.read_rate_beside_compute;
   }
   costs.pieces.reserve(loads);
+  constexpr std::uint64_t kMostPieces = 4096;  // of one load: of more each counts as larger
+  const std::uint64_t piece = std::max<std::uint64_t>(profile.read_piece_bytes, 1);
   for (std::size_t k = 0; k < loads; ++k)
     costs.pieces.push_back(
-        static_cast<std::uint32_t>(std::max<std::uint64_t>((read_bytes(k) + profile.read_piece_bytes - 1) / profile.read_piece_bytes, 1)));
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(read_bytes(k) / piece + (read_bytes(k) % piece != 0), 1, kMostPieces)));
 }
 
 /// The time of a load in the tracks of reading and of decoding.
