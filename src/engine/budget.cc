@@ -222,8 +222,7 @@ Bytes profile_copies(const SessionOptions& options) noexcept {
   const profiler::DeviceProfile& profile = *options.profile;
   // By size and not by capacity, which differs from copy to copy.
   const auto bytes = [](const auto& items) { return items.size() * sizeof items.front() + kAllocationHeader; };
-  const auto of_both = sizeof profile + bytes(profile.kernels) + bytes(profile.placed) + bytes(profile.reads);
-  return Bytes(2 * of_both + bytes(profile.samples));  // plans copy rates alone
+  return Bytes(2 * (sizeof profile + bytes(profile.kernels) + bytes(profile.samples) + bytes(profile.placed) + bytes(profile.reads)));
 }
 
 Bytes thread_bytes(int threads) noexcept { return static_cast<std::uint64_t>(threads) * kThreadBytes; }
