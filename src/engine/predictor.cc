@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "sluice/kernels/registry.h"
 #include "sluice/planner/stream/expect.h"
@@ -103,6 +104,7 @@ struct Predictor::Known {
     costs.steps.reserve(graph.nodes.size());
     costs.seconds.reserve(graph.nodes.size());
   }
+  std::optional<profiler::DeviceProfile> profile;  // a copy of the options' own
   profiler::WorkPrices prices;
   engine::KnownCosts costs;
 };
@@ -161,6 +163,7 @@ Result<LatencyPrediction> price(const Model& model, const plan::Plan& plan, Byte
 Predictor::Predictor(std::shared_ptr<const Model> model, const SessionOptions& options)
     : model_(std::move(model)), options_(options), ready_(or_out_of_memory(model_->file().path(), [&]() -> Status {
         known_ = std::make_unique<Known>(model_->graph(), options);
+        if (options.profile != nullptr) options_.profile = &known_->profile.emplace(*options.profile);
         return {};
       })) {}
 Predictor::~Predictor() = default;

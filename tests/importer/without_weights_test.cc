@@ -139,6 +139,9 @@ TEST_CASE("a predictor that has priced other plans says what a new one does, and
   tight.budget = Bytes(least->count() + least->count() / 8);
   const auto wide_plan = plan_session(*model, options), tight_plan = plan_session(*model, tight);
   REQUIRE((wide_plan && tight_plan));
+  const auto planned_anew = old.at(tight.budget), by_new = Predictor(model, options).at(tight.budget);
+  REQUIRE((planned_anew && by_new));
+  CHECK(planned_anew->latency_ms == by_new->latency_ms);
   for (const auto* planned : {&*wide_plan, &*tight_plan, &*wide_plan, &*wide_plan, &*tight_plan}) {
     const auto said = old.of(planned->plan, planned->overhead);
     const auto anew = Predictor(model, options).of(planned->plan, planned->overhead);
