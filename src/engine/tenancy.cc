@@ -236,10 +236,11 @@ void Tenancy::place(Arrangement& next) {
 
 /// Those that the plans to come want. A thread that has nothing to do costs memory, and each run the time to ask what it has computed.
 Status Tenancy::start_threads(const Arrangement& next) {
-  if (!caller_) {
+  if (kSharesArenas && !caller_) {
     SLUICE_ASSIGN_OR_RETURN(caller_, make_thread_pool(1));
   }
-  const auto shares = [](const std::shared_ptr<const PlacedPlan>& placed) { return plan::shares_steps(placed->plan()); };
+  // A trimmed build has one plan, and fewer bytes of code.
+  const auto shares = [](const std::shared_ptr<const PlacedPlan>& placed) { return !kSharesArenas || plan::shares_steps(placed->plan()); };
   if (pool_ || std::none_of(next.plans.begin(), next.plans.end(), shares)) return {};
   const ScopedAffinity processors(options_.compute_cpus);
   SLUICE_RETURN_IF_ERROR(processors.status());
@@ -296,7 +297,7 @@ Result<std::vector<BoundSession>> Tenancy::bind_all(const Arrangement& next, boo
     if (keeps_bytes && next.plans[i] == tenant.plan) continue;
     if (tenant.plan == nullptr) SLUICE_RETURN_IF_ERROR(tenant.open(options_.threads, options_.compute_cpus));
     const executor::Holding held = keeps_bytes ? holding_of(i, *next.plans[i]) : executor::Holding::none(next.plans[i]->plan());
-    ThreadPool& pool = plan::shares_steps(next.plans[i]->plan()) ? *pool_ : *caller_;
+    ThreadPool& pool = !kSharesArenas || plan::shares_steps(next.plans[i]->plan()) ? *pool_ : *caller_;
     SLUICE_ASSIGN_OR_RETURN(bound[i], tenant.bind(*next.plans[i], held, arena(), pool));
   }
   return bound;
