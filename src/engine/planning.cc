@@ -154,9 +154,7 @@ profiler::DeviceProfile profile_for(const SessionOptions& options) {
   profiler::DeviceProfile profile = options.profile != nullptr ? profiler::without_samples(*options.profile) : profiler::DeviceProfile();
   // A measured profile is for one number of threads: with another number its kernels' times would be wrong.
   if (profile.threads != options.threads) {
-    profile.kernels.clear();
-    profile.placed.clear();
-    profile.usual_flop_seconds = 0;
+    profiler::forget_kernels(profile);
     profile.threads = options.threads;
   }
   const executor::ReadOptions reads = reads_of(options);

@@ -337,10 +337,7 @@ DeviceProfile profile_for_threads(std::span<const DeviceProfile> profiles, int t
   for (const DeviceProfile& profile : profiles)
     if (profile.threads == threads) return profile;
   DeviceProfile profile = profiles.front();
-  profile.kernels.clear();
-  profile.samples.clear();
-  profile.placed.clear();
-  profile.usual_flop_seconds = 0;
+  forget_kernels(profile);
   return profile;
 }
 

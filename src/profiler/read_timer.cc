@@ -53,9 +53,7 @@ class ReadStream {
   /// Bytes per second, read and checked.
   Result<double> rate(std::uint32_t depth) {
     const int reads = static_cast<int>(depth);
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(kRoom));
-    SLUICE_RETURN_IF_ERROR(arena_.commit(kRoom));
-    SLUICE_ASSIGN_OR_RETURN(queue_, model::make_reads(source_, model::ReadMethod::kAuto, reads, {}, "profile"));
+    SLUICE_RETURN_IF_ERROR(open(reads));
     const Clock::time_point start = Clock::now();
     for (int slot = 0; slot < reads; ++slot) begin(slot);
     Status status;
@@ -81,9 +79,7 @@ class ReadStream {
   /// Of reads that begin together, how many the disk works at together: of one after the other the first ends long before the last, of all
   /// together with it. `start`: what one of no bytes takes.
   Result<std::uint32_t> at_once(std::uint32_t depth, double start) {
-    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(kRoom));
-    SLUICE_RETURN_IF_ERROR(arena_.commit(kRoom));
-    SLUICE_ASSIGN_OR_RETURN(queue_, model::make_reads(source_, model::ReadMethod::kAuto, static_cast<int>(depth), {}, "profile"));
+    SLUICE_RETURN_IF_ERROR(open(static_cast<int>(depth)));
     std::vector<double> shares;
     for (int round = 0; round < kRoundsTogether; ++round) {
       const Clock::time_point begin_time = Clock::now();
@@ -107,6 +103,13 @@ class ReadStream {
   std::uint64_t next() const noexcept { return next_; }
 
  private:
+  Status open(int reads) {
+    SLUICE_ASSIGN_OR_RETURN(arena_, Arena::reserve(kRoom));
+    SLUICE_RETURN_IF_ERROR(arena_.commit(kRoom));
+    SLUICE_ASSIGN_OR_RETURN(queue_, model::make_reads(source_, model::ReadMethod::kAuto, reads, {}, "profile"));
+    return {};
+  }
+
   std::byte* at(int slot) { return arena_.data() + piece_ * static_cast<std::uint64_t>(slot); }
 
   void begin(int slot) {

@@ -139,6 +139,14 @@ struct DeviceProfile : DeviceRates {
   std::vector<KernelSample> samples;
 };
 
+/// Forgets what was measured of kernels, and what follows from it: their rates are for another number of threads.
+inline void forget_kernels(DeviceProfile& profile) noexcept {
+  profile.kernels.clear();
+  profile.samples.clear();
+  profile.placed.clear();
+  profile.usual_flop_seconds = 0;
+}
+
 /// A copy for prices alone, which is made in a third of the time: samples are kept only where prices read them.
 inline DeviceProfile without_samples(const DeviceProfile& profile) {
   DeviceProfile copy;

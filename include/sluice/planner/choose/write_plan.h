@@ -222,7 +222,9 @@ inline double copying_seconds(const Problem& problem, const Schedule& schedule) 
 /// `bound`: the least fluid bound, in seconds, of all drafts that were looked at.
 inline plan::Prediction predict(const Problem& problem, const Candidate& candidate, double bound) {
   const Schedule& schedule = candidate.schedule;
-  const Costs costs = price(problem, schedule);
+  Costs costs = price(problem, schedule);
+  set_reads(
+      *problem.profile, schedule.loads.size(), [&](std::size_t k) { return schedule.loads[k].payload.read_bytes(); }, costs);
   const auto seconds = [&](Run run) { return expect(schedule, costs, candidate.placement.gates, run).seconds(); };
   const bool prologue = problem.objective_run() == Run::kPrologue;
   plan::Prediction prediction;

@@ -9,13 +9,12 @@
 // Reading and computing slow each other down, so while a step waits the disk is faster (Costs::read_rate_waiting). Decoding and steps are those
 // of `simulate`.
 //
-// Invariants, for finite costs: with one read at once and one rate it says what `simulate` says, to rounding, and with more of them no run ends earlier but by what
-// waits cost beside (load_start, wake): one longer wait may spare others. Times of a run count from its begin. O(steps + pieces * in flight), for a few runs.
+// Invariants, for finite costs: with one read at once and one rate it says what `simulate` says, to rounding, and with more of them no run
+// ends earlier but by what waits cost beside (load_start, wake): one longer wait may spare others. Times of a run count from its begin.
+// O(steps + pieces * in flight), for a few runs.
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -218,16 +217,8 @@ class SharedLanes {
 /// The prologue, or one of endless equal periods, of a schedule or a finished plan.
 template <class AnySchedule>
 ExpectedRun expect(const AnySchedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
-  constexpr int kMostRuns = 8;
   detail::SharedLanes lanes(schedule, costs, gates, kind);
-  ExpectedRun run = lanes.run();
-  const bool wraps = kind == Run::kPeriod && std::any_of(gates.begin(), gates.end(), [](std::int64_t gate) { return gate < 0; });
-  for (int count = 1; wraps && count < kMostRuns; ++count) {
-    const double former = run.seconds();
-    run = lanes.run();
-    if (count > 1 && std::abs(run.seconds() - former) <= 1e-6 * former) break;
-  }
-  return run;
+  return detail::run_until_equal(gates, kind, [&] { return lanes.run(); });
 }
 
 }  // namespace sluice::planner

@@ -89,8 +89,6 @@ inline Costs price(const Problem& problem, const Schedule& schedule) {
     costs.load.push_back(seconds.load);
     costs.decode.push_back(seconds.decode);
   }
-  set_reads(
-      *problem.profile, schedule.loads.size(), [&](std::size_t k) { return schedule.loads[k].payload.read_bytes(); }, costs);
   return costs;
 }
 

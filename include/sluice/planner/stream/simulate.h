@@ -245,22 +245,27 @@ class Lanes {
   double decode_end_ = 0;
 };
 
+/// `run()` again and again until two periods in a row take equally long, where loads of the next run go in the tail of the run before.
+template <class RunOnce>
+auto run_until_equal(const Gates& gates, Run kind, const RunOnce& run) {
+  constexpr int kMostRuns = 8;
+  const bool wraps = kind == Run::kPeriod && std::any_of(gates.begin(), gates.end(), [](std::int64_t gate) { return gate < 0; });
+  auto last = run();
+  for (int count = 1; wraps && count < kMostRuns; ++count) {
+    const double former = last.seconds();
+    last = run();
+    if (count > 1 && std::abs(last.seconds() - former) <= 1e-6 * former) break;
+  }
+  return last;
+}
+
 }  // namespace detail
 
 /// Simulates the prologue, or one of endless equal periods. O(steps + loads), for a few runs.
 template <class AnySchedule>
 Timeline simulate(const AnySchedule& schedule, const Costs& costs, const Gates& gates, Run kind) {
-  constexpr int kMostRuns = 8;
   detail::Lanes lanes(schedule, costs, gates);
-  if (kind == Run::kPrologue) return lanes.run(kind);
-  const bool wraps = std::any_of(gates.begin(), gates.end(), [](std::int64_t gate) { return gate < 0; });
-  Timeline times = lanes.run(kind);
-  for (int run = 1; wraps && run < kMostRuns; ++run) {
-    const double former = times.seconds();
-    times = lanes.run(kind);
-    if (run > 1 && std::abs(times.seconds() - former) <= 1e-6 * former) break;
-  }
-  return times;
+  return detail::run_until_equal(gates, kind, [&] { return lanes.run(kind); });
 }
 
 }  // namespace sluice::planner
