@@ -9,6 +9,7 @@
 
 #include "sluice/core/units.h"
 #include "sluice/kernels/turns.h"
+#include "sluice/profiler/measure.h"
 #include "src/cli/image.h"
 
 namespace sluice::cli {
@@ -50,7 +51,7 @@ struct ProfileOptions {
   std::string io_limit;
   std::string transfer;  // a profile of another device; empty: all is measured
   int most = 600;
-  double seconds = 75;
+  double seconds = profiler::MeasureOptions().seconds;
   bool json = false;
 };
 void profile(const ProfileOptions& options);

@@ -1,6 +1,7 @@
 #include "src/profiler/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "sluice/kernels/registry.h"
 #include "sluice/operators/definition.h"
 #include "sluice/profiler/fit.h"
+#include "src/profiler/drift.h"
+#include "src/profiler/middle.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/typed_nodes.h"
 
@@ -22,7 +25,8 @@ constexpr double kRare = 0.25;
 constexpr double kSeeds = 0.5;     // the part of a quota that is chosen far apart
 constexpr std::size_t kDrawn = 5;  // candidates of which the least known is taken: so what is usual in nets is usual among samples
 constexpr std::size_t kStepsOfTurn = 20;
-constexpr std::size_t kComings = 3;
+constexpr std::size_t kComings = 3;      // of each turn
+constexpr std::size_t kMostComings = 6;  // while there is time: a shared machine is slower or faster for half a minute
 constexpr std::size_t kBetweenKeeps = 50;
 constexpr double kLongestStep = 0.012;  // seconds, by assumed rates: longer steps are priced by rates alone
 
@@ -145,11 +149,17 @@ StepTimer::Request anchor_request(const model::Graph& sample_graph) {
 }
 
 std::vector<KernelSample> Measured::in_seconds(int threads) const {
-  const double anchor = anchor_seconds.empty() ? 1 : middle(anchor_seconds);
+  const double anchor = anchor_seconds.empty() ? 1 : usual_of(anchor_seconds);
   const Interruptions met = meter.met(threads);
   std::vector<KernelSample> all = samples;
   for (KernelSample& sample : all) sample.seconds = detail::without_interruptions(met, sample.seconds * anchor);
   return all;
+}
+
+double Measured::drift() const {
+  double squares = 0;
+  for (const double drift : drifts) squares += drift * drift / static_cast<double>(drifts.size());
+  return std::sqrt(squares);
 }
 
 Sampler::Sampler(const MeasureOptions& options, const MeasuredType& of, StepTimer& timer, std::vector<Candidate> required,
@@ -213,9 +223,9 @@ void Sampler::take_known() {
     ++kind.chosen;
     profile_.samples.push_back(sample);
     profile_.samples.back().seconds /= anchor;
-    times_.push_back({profile_.samples.back().seconds});
-    measured_.anchor_seconds.push_back(anchor);
+    times_.push_back({{profile_.samples.back().seconds, sample.seconds}});
   }
+  measured_.anchor_seconds.push_back(anchor);
 }
 
 /// Kernels of nets of other types have a few samples for all their variants.
@@ -344,9 +354,10 @@ Result<StepTimer::TimedTurn> Sampler::time(const StepTimer::Turn& turn) {
   // What a measurement of full length has, where fewer turns than that are known yet.
   const std::size_t usual = 3 * std::min(options_.most, std::size_t{600}) / (2 * kStepsOfTurn);
   const std::size_t all = kComings * std::max(turns_.size() + 1, usual);
-  const std::size_t to_come = std::max<std::size_t>(1, all - std::min(all, comings_));
+  const double seconds = comings_ < all ? seconds_left() / static_cast<double>(all - comings_)
+                                        : std::min(seconds_left(), options_.seconds / static_cast<double>(all));
   ++comings_;
-  SLUICE_ASSIGN_OR_RETURN(StepTimer::TimedTurn timed, timer_.time_in_turn(turn, seconds_left() / static_cast<double>(to_come)));
+  SLUICE_ASSIGN_OR_RETURN(StepTimer::TimedTurn timed, timer_.time_in_turn(turn, seconds));
   measured_.meter.watch();
   return timed;
 }
@@ -376,7 +387,7 @@ Status Sampler::measure_first(std::span<const Candidate* const> steps) {
     sample.work.run_bytes = timed[i]->run_bytes;
     sample.work.shared_bytes = timed[i]->shared_bytes;
     profile_.samples.push_back(sample);
-    times_.push_back({sample.seconds});
+    times_.push_back({{timed[i]->anchors, timed[i]->seconds}});
     measured_.anchor_seconds.push_back(timed[i]->seconds / timed[i]->anchors);
   }
   turns_.push_back(std::move(planned));
@@ -391,7 +402,7 @@ Status Sampler::measure_again() {
     SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, time(planned.turn));
     for (std::size_t i = 0; i < planned.samples.size(); ++i) {
       if (!timed[i]) continue;
-      times_[planned.samples[i]].push_back(timed[i]->anchors);
+      times_[planned.samples[i]].push_back({timed[i]->anchors, timed[i]->seconds});
       measured_.anchor_seconds.push_back(timed[i]->seconds / timed[i]->anchors);
     }
   }
@@ -402,7 +413,8 @@ void Sampler::keep(bool all) {
   if (options_.keep == nullptr || (!all && profile_.samples.size() < std::min(kept_ + kBetweenKeeps, options_.most))) return;
   kept_ = profile_.samples.size();
   std::vector<KernelSample> samples = profile_.samples;
-  for (KernelSample& sample : samples) sample.seconds *= measured_.anchor_seconds.back();
+  const double anchor = usual_of(measured_.anchor_seconds);
+  for (KernelSample& sample : samples) sample.seconds *= anchor;
   options_.keep(options_.progress_context, of_.type, samples);
 }
 
@@ -423,8 +435,16 @@ Status Sampler::run() {
   choose(1, [&](const UsedKernel& kernel, Kind& kind, std::size_t count) { return least_known(kernel, kind, count); });
   profile_ = std::move(known);
   SLUICE_RETURN_IF_ERROR(measure(std::move(chosen)));
-  for (std::size_t coming = 1; coming < kComings; ++coming) SLUICE_RETURN_IF_ERROR(measure_again());
-  for (std::size_t i = 0; i < profile_.samples.size(); ++i) profile_.samples[i].seconds = middle(times_[i]);
+  for (std::size_t coming = 1; coming < kMostComings; ++coming) SLUICE_RETURN_IF_ERROR(measure_again());
+  for (std::size_t i = 0; i < profile_.samples.size(); ++i) {
+    std::vector<double> anchors;
+    for (const Timed& timed : times_[i]) anchors.push_back(timed.anchors);
+    profile_.samples[i].seconds = middle(std::move(anchors));
+  }
+  std::vector<std::vector<double>> seconds;
+  for (const std::vector<Timed>& times : times_)
+    for (seconds.emplace_back(); const Timed& timed : times) seconds.back().push_back(timed.seconds);
+  if (const std::optional<double> drift = drift_of(seconds)) measured_.drifts.push_back(*drift);
   if (!profile_.samples.empty()) keep(true);
   measured_.samples.insert(measured_.samples.end(), profile_.samples.begin(), profile_.samples.end());
   return {};

@@ -53,9 +53,13 @@ StepTimer::Request anchor_request(const model::Graph& sample_graph);
 struct Measured {
   std::vector<KernelSample> samples;   // their seconds are in anchors
   std::vector<double> anchor_seconds;  // of one anchor, by measurement
+  std::vector<double> drifts;          // of each type of nets that was measured at several times
   InterruptionMeter meter;
 
-  /// Samples in seconds of the machine at its usual speed, which is the median of what an anchor took, without what interrupted them.
+  /// Standard deviation of ln(speed) of the machine from one coming of all rounds to the next; 0 where there was but one.
+  double drift() const;
+
+  /// Samples in seconds of the machine at its usual speed, which is the mean of what an anchor took but for the ends, without what interrupted them.
   std::vector<KernelSample> in_seconds(int threads) const;
 };
 
@@ -81,6 +85,9 @@ class Sampler {
     std::size_t before = 0;  // samples of nets of other types
     std::size_t quota = 0;
     std::size_t chosen = 0;
+  };
+  struct Timed {
+    double anchors, seconds;
   };
   struct PlannedTurn {
     StepTimer::Turn turn;
@@ -114,8 +121,8 @@ class Sampler {
   std::vector<Candidate> corpus_;
   std::vector<double> assumed_;  // of each of them: seconds by assumed rates
   std::map<UsedKernel, Kind> kinds_;
-  DeviceProfile profile_;                   // samples in anchors
-  std::vector<std::vector<double>> times_;  // of each sample, in anchors: one for each time that its turn came
+  DeviceProfile profile_;                  // samples in anchors
+  std::vector<std::vector<Timed>> times_;  // of each sample: one for each time that its turn came
   std::vector<PlannedTurn> turns_;
   std::size_t comings_ = 0;  // of turns
   double run_share_ = 0.5;   // where among the sizes of runs the next one lies, 0 to 1

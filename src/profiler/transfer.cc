@@ -14,8 +14,10 @@
 #include "sluice/profiler/measure.h"
 #include "src/core/out_of_memory.h"
 #include "src/profiler/device_ratios.h"
+#include "src/profiler/middle.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
+#include "src/profiler/stopwatch.h"
 
 namespace sluice::profiler {
 namespace {
@@ -44,7 +46,7 @@ class Transfer {
 
   /// One kernel, in one of its variants.
   struct Kind {
-    std::vector<std::pair<double, const Candidate*>> measured, others;  // there; by rising seconds
+    std::vector<const Candidate*> measured, others;  // there
     double share = 0;
   };
 
@@ -66,17 +68,13 @@ class Transfer {
   /// Whole, uncut steps of the kernels that the other profile knows.
   void group(const std::vector<Candidate>& candidates) {
     for (const Candidate& candidate : candidates) {
-      if (rates_there(candidate.kernel) == nullptr || candidate.kernel.use != KernelUse::kRun) continue;
+      const bool whole = candidate.request.share >= 1 && candidate.request.share_of_rows >= 1;
+      if (rates_there(candidate.kernel) == nullptr || candidate.kernel.use != KernelUse::kRun || !whole) continue;
       Kind& kind = kinds_[candidate.kernel];
       StepWork work = candidate.work;
       work.run_bytes = work.shared_bytes = kRunBytes;
-      const double seconds = seconds_there(candidate, work);
-      (was_measured(candidate) ? kind.measured : kind.others).emplace_back(seconds, &candidate);
-      kind.share += usual_share(candidate, NetType::kF32) * seconds;
-    }
-    for (auto& [kernel, kind] : kinds_) {
-      std::sort(kind.measured.begin(), kind.measured.end());
-      std::sort(kind.others.begin(), kind.others.end());
+      (was_measured(candidate) ? kind.measured : kind.others).push_back(&candidate);
+      kind.share += usual_share(candidate, NetType::kF32) * seconds_there(candidate, work);
     }
   }
 
@@ -87,14 +85,54 @@ class Transfer {
     return kinds;
   }
 
-  /// A longer step of what is usual of each kernel, of those with the largest share; a shorter one where there are few kernels.
+  /// Of the steps of whole panels, as most nets have them, the half that computes most, by the share of their time: what others wait for says
+  /// little of how fast this device computes. (A depthwise layer whose maps no core's own cache holds took 37 us, and 97 two minutes later.)
+  std::vector<const Candidate*> computing(const std::vector<const Candidate*>& steps) const {
+    const auto share = [&](const Candidate* candidate) {
+      StepWork work = candidate->work;
+      work.run_bytes = work.shared_bytes = kRunBytes;
+      return parts_there(candidate->kernel, work, 1, detail::tile_of(profile_)).arithmetic;
+    };
+    std::vector<const Candidate*> whole;
+    for (const Candidate* step : steps)
+      if (step->work.shape.channels % model::kPanelLanes == 0) whole.push_back(step);
+    if (whole.empty()) whole = steps;
+    std::vector<double> shares;
+    for (const Candidate* candidate : whole) shares.push_back(share(candidate));
+    const double middle = middle_of(shares);
+    std::erase_if(whole, [&](const Candidate* candidate) { return share(candidate) < middle; });
+    return whole;
+  }
+
+  /// The same steps, first those that are near all others.
+  std::vector<const Candidate*> most_usual_first(const std::vector<const Candidate*>& steps) const {
+    std::vector<Features> places;
+    for (const Candidate* step : steps) places.push_back(detail::features_of(step->work, tile_));
+    std::vector<std::pair<double, const Candidate*>> far;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      far.emplace_back(0, steps[i]);
+      for (const Features& other : places) {
+        double squares = 0;
+        for (std::size_t f = 0; f < kFeatures; ++f) squares += (places[i][f] - other[f]) * (places[i][f] - other[f]);
+        far.back().first += std::sqrt(squares);
+      }
+    }
+    std::stable_sort(far.begin(), far.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<const Candidate*> sorted;
+    for (const auto& [distance, step] : far) sorted.push_back(step);
+    return sorted;
+  }
+
+  /// The most usual step of each kernel, of those with the largest share; where there are few kernels, the next one, too.
   void choose() {
-    for (const double place : {0.6, 0.3})
+    const std::size_t most = options_.most - (options_.most < kOfLargeRun ? 0 : 1);
+    for (const std::size_t place : {0, 1})
       for (const Kind* kind : by_share()) {
-        if (chosen_.size() + (options_.most < kOfLargeRun ? 0 : 1) == options_.most) return;
-        const auto& from = kind->measured.empty() ? kind->others : kind->measured;
-        const Candidate* const candidate = from[static_cast<std::size_t>(place * static_cast<double>(from.size() - 1))].second;
-        if (std::find(chosen_.begin(), chosen_.end(), candidate) == chosen_.end()) chosen_.push_back(candidate);
+        if (chosen_.size() >= most) return;
+        const std::vector<const Candidate*> from = most_usual_first(computing(kind->measured.empty() ? kind->others : kind->measured));
+        const auto next =
+            std::find_if(from.begin(), from.end(), [&](const Candidate* c) { return place == 0 || !same_step(c->work, from[0]->work); });
+        if (next != from.end()) chosen_.push_back(*next);
       }
   }
 
@@ -121,28 +159,50 @@ class Transfer {
     return *std::max_element(chosen_.begin(), chosen_.end(), [&](const Candidate* a, const Candidate* b) { return share(a) < share(b); });
   }
 
-  Status time_round(StepTimer& timer, const std::vector<const Candidate*>& steps, std::uint64_t run_bytes) {
-    constexpr double kSeconds = 2;
-    StepTimer::Turn turn{{}, run_bytes};
-    for (const Candidate* candidate : steps) turn.steps.push_back(candidate->request);
-    SLUICE_ASSIGN_OR_RETURN(const StepTimer::TimedTurn timed, timer.time_in_turn(turn, kSeconds));
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (!timed[i]) continue;
-      const Candidate& candidate = *steps[i];
-      StepWork work = candidate.work;
-      work.run_bytes = timed[i]->run_bytes;
-      work.shared_bytes = timed[i]->shared_bytes;
-      const double here = detail::without_interruptions(profile_.interruptions, timed[i]->seconds);
-      timed_.push_back({candidate.kernel, parts_there(candidate.kernel, work, seconds_there(candidate, work), tile_), here});
-    }
+  /// Steps that are measured together, and what each took, one value for each time.
+  struct Round {
+    std::vector<const Candidate*> steps;
+    std::uint64_t run_bytes;
+    std::vector<std::vector<double>> seconds{};
+    StepTimer::TimedTurn last{};
+  };
+
+  Status time_once_more(StepTimer& timer, Round& round) {
+    constexpr double kSeconds = 1.5;
+    StepTimer::Turn turn{{}, round.run_bytes};
+    for (const Candidate* candidate : round.steps) turn.steps.push_back(candidate->request);
+    SLUICE_ASSIGN_OR_RETURN(round.last, timer.time_in_turn(turn, kSeconds));
+    round.seconds.resize(round.steps.size());
+    for (std::size_t i = 0; i < round.steps.size(); ++i)
+      if (round.last[i]) round.seconds[i].push_back(round.last[i]->seconds);
     return {};
   }
 
-  /// Measures all of them in one round, and one in another.
+  /// Measures all of them in one round, and one in another; both in turn for half a minute, since a shared machine is slower for seconds.
   Status measure(StepTimer& timer) {
-    SLUICE_RETURN_IF_ERROR(time_round(timer, chosen_, kRunBytes));
-    if (options_.most < kOfLargeRun || chosen_.empty()) return {};
-    return time_round(timer, {farthest(timer.most_run_bytes())}, timer.most_run_bytes());
+    constexpr int kLeastTimes = 3, kMostTimes = 100;
+    constexpr double kMostSeconds = 24;
+    std::vector<Round> rounds{{chosen_, kRunBytes}};
+    if (options_.most >= kOfLargeRun && !chosen_.empty()) rounds.push_back({{farthest(timer.most_run_bytes())}, timer.most_run_bytes()});
+    const Clock::time_point start = Clock::now();
+    const auto more = [&](int times) {
+      const bool early = seconds_since(start) < kMostSeconds;
+      return times < kLeastTimes || (early && times < kMostTimes);
+    };
+    for (int time = 0; more(time); ++time)
+      for (Round& round : rounds) SLUICE_RETURN_IF_ERROR(time_once_more(timer, round));
+    for (const Round& round : rounds)
+      for (std::size_t i = 0; i < round.steps.size(); ++i)
+        if (round.last[i]) add(*round.steps[i], *round.last[i], usual_of(round.seconds[i]));
+    return {};
+  }
+
+  void add(const Candidate& candidate, const TimedStep& timed, double seconds) {
+    StepWork work = candidate.work;
+    work.run_bytes = timed.run_bytes;
+    work.shared_bytes = timed.shared_bytes;
+    const double here = detail::without_interruptions(profile_.interruptions, seconds);
+    timed_.push_back({candidate.kernel, parts_there(candidate.kernel, work, seconds_there(candidate, work), tile_), here});
   }
 
   /// Samples as this device would have given them, and the fit to them.

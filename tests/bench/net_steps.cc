@@ -132,12 +132,12 @@ class Net {
     profiler::WorkPrices prices(profile_);
     engine::KnownCosts known;
     const planner::Costs costs = must(engine::costs_of(graph, plan, prices, known));
-    const std::uint64_t run_bytes = profiler::run_bytes_of(graph);
+    const profiler::RunWork run = profiler::run_work_of(graph);
     double predicted = 0;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       const plan::Step& step = plan.steps[i];
       if (step.prepare) continue;
-      const profiler::StepWork work = work_of(graph, step, step.alone ? 1 : threads_, run_bytes).work;
+      const profiler::StepWork work = work_of(graph, step, step.alone ? 1 : threads_, profile_, run).work;
       std::printf("%s,%zu,", name_.c_str(), i);
       print_visits(visits_[i], anchors_);
       std::printf(",%.4f,%s\n", costs.step[i] * 1e6, row_of(graph, step, work).c_str());

@@ -37,13 +37,13 @@ PricedNet priced(const test::RecordedNet& recorded, const profiler::DeviceProfil
   const plan::Plan plan = must(plan_session(*model, options)).plan;
   PricedNet net{recorded, {}, {}};
   const model::Graph& graph = model->graph();
-  const std::uint64_t run_bytes = profiler::run_bytes_of(graph);
+  const profiler::RunWork run = profiler::run_work_of(graph);
   std::set<std::size_t> seen;
   for (const plan::Step& step : plan.steps) {
     if (step.prepare) continue;
     const model::Node& node = graph.node(step.node);
-    add(node, work_of(graph, step, 1, run_bytes), profile, net.steps);
-    if (seen.insert(step.node.index()).second) add(node, work_of(graph, whole(graph, step), 1, run_bytes), profile, net.layers);
+    add(node, work_of(graph, step, 1, profile, run), profile, net.steps);
+    if (seen.insert(step.node.index()).second) add(node, work_of(graph, whole(graph, step), 1, profile, run), profile, net.layers);
   }
   std::vector<double> seconds;
   for (const profiler::KernelSample& step : net.steps.parts) seconds.push_back(step.seconds);

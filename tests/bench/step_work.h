@@ -3,7 +3,8 @@
 
 #include "sluice/kernels/registry.h"
 #include "sluice/plan/plan.h"
-#include "sluice/profiler/device_profile.h"
+#include "sluice/profiler/latency.h"
+#include "sluice/profiler/step_work.h"
 
 namespace sluice::bench {
 
@@ -12,13 +13,14 @@ struct UsedWork {
   profiler::StepWork work;
 };
 
-/// Of a step that computes, not one that prepares; of a kernel of this build. `run_bytes`: profiler::run_bytes_of the graph.
-inline UsedWork work_of(const model::Graph& graph, const plan::Step& step, int threads, std::uint64_t run_bytes) {
+/// Of a step that computes, not one that prepares; of a kernel of this build. `run`: profiler::run_work_of the graph.
+inline UsedWork work_of(const model::Graph& graph, const plan::Step& step, int threads, const profiler::DeviceRates& profile,
+                        const profiler::RunWork& run) {
   const bool derived = step.derived.buffer.valid();
   UsedWork used{{step.kernel, derived ? profiler::KernelUse::kRunDerived : profiler::KernelUse::kRun}, {}};
   const kernels::StepExtent extent{step.rows, step.channels, threads, derived};
   used.work = profiler::work_of(*kernels::find_kernel(step.kernel), used.kernel.use, graph, graph.node(step.node), extent);
-  used.work.run_bytes = run_bytes;
+  profiler::set_run(profile, run, used.work);
   used.kernel.variant = used.work.variant;
   return used;
 }

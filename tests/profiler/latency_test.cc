@@ -1,6 +1,7 @@
 #include "sluice/profiler/latency.h"
 
 #include <catch2/catch.hpp>
+#include <initializer_list>
 #include <random>
 
 #include "sluice/profiler/fit.h"
@@ -318,33 +319,75 @@ TEST_CASE("a variant that was not measured takes the rates of one that was") {
   CHECK(step_seconds(profile, kKernel, {}, work) == step_seconds(profile, kKernel, {}, StepWork(work.cost)));
 }
 
-TEST_CASE("no rate could be changed for a better fit") {
+TEST_CASE("no rate could be changed for a better fit of errors in the given units") {
   std::mt19937 random(3);
-  for (int samples : {1, 3, 6, 30}) {
-    DeviceProfile profile;
-    for (int i = 0; i < samples; ++i) {
+  const auto share = [&] { return 0.5 + 1e-6 * static_cast<double>(random() % 1'000'000); };
+  for (int count : {1, 3, 6, 30}) {
+    std::vector<KernelSample> samples;
+    std::vector<double> units;
+    for (int i = 0; i < count; ++i) {
       const kernels::CostFeatures work = random_work(random);
-      profile.samples.push_back({kKernel, work, true_seconds(work) * (0.5 + 1e-6 * static_cast<double>(random() % 1'000'000))});
+      samples.push_back({kKernel, work, true_seconds(work) * share()});
+      units.push_back(samples.back().seconds * share());
     }
-    fit(profile);
-    const KernelRates& rates = profile.kernels.front();
-    const detail::TileExtent tile = detail::tile_of(profile);
+    const detail::TileExtent tile;
+    const KernelRates rates = closest_rates(samples, units, tile);
     for (std::size_t term = 0; term < kTerms; ++term) {
       // How fast the squared errors fall with this rate, in units of the lengths of term and errors.
       double slope = 0, length = 0, errors = 0;
-      for (const KernelSample& sample : profile.samples) {
-        const double row = detail::terms_of(sample.kernel.kernel, sample.work, tile)[term] / sample.seconds;
-        const double error = 1 - detail::fitted_seconds(rates, sample.work, tile) / sample.seconds;
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        const double row = detail::terms_of(kKernel.kernel, samples[i].work, tile)[term] / units[i];
+        const double error = (samples[i].seconds - detail::fitted_seconds(rates, samples[i].work, tile)) / units[i];
         slope += row * error;
         length += row * row;
         errors += error * error;
       }
       if (length == 0) continue;
-      INFO(samples << " samples, term " << term);
+      INFO(count << " samples, term " << term);
       CHECK(slope <= 1e-9 * std::sqrt(length * std::max(errors, 1e-9)));
       if (rates.seconds_per[term] > 0) CHECK(slope >= -1e-9 * std::sqrt(length * std::max(errors, 1e-9)));
     }
   }
+}
+
+TEST_CASE("equal steps of different times are fitted by their mean, and one that is far too short weighs no more than others") {
+  std::mt19937 random(2);
+  const kernels::CostFeatures work = random_work(random);
+  const auto fitted = [&](std::initializer_list<double> microseconds) {
+    std::vector<KernelSample> samples;
+    for (const double each : microseconds) samples.push_back({kKernel, work, each * 1e-6});
+    return detail::fitted_seconds(fit_rates(samples, {}), work, {}) * 1e6;
+  };
+  CHECK(fitted({1, 2, 1, 2, 1, 2}) == Approx(1.5).epsilon(0.01));
+  CHECK(fitted({1, 1, 1, 1, 1, 1, 1, 1, 0.05}) == Approx(8.05 / 9).epsilon(0.03));
+}
+
+TEST_CASE("a variant with few samples takes all variants' rates times the mean of what its samples take of them") {
+  DeviceProfile profile;
+  std::mt19937 random(4);
+  for (int i = 0; i < 40; ++i) {
+    const kernels::CostFeatures work = random_work(random);
+    profile.samples.push_back({kKernel, work, true_seconds(work)});
+  }
+  for (const double times : {1.0, 3.0, 1.0, 3.0}) {
+    StepWork work(random_work(random));
+    work.variant = 1;
+    profile.samples.push_back({{kKernel.kernel, kKernel.use, 1}, work, times * true_seconds(work.cost)});
+  }
+  fit(profile);
+  REQUIRE(profile.kernels.size() == 2);
+  const detail::TileExtent tile = detail::tile_of(profile);
+  const KernelRates all = fit_rates(profile.samples, tile);
+  const std::span<const KernelSample> few = detail::of_kernel(profile.samples, profile.kernels[1].kernel);
+  REQUIRE(few.size() == 4);
+  double sum = 0;
+  for (const KernelSample& sample : few) sum += sample.seconds / detail::fitted_seconds(profile.kernels[1], sample.work, tile);
+  CHECK(sum / 4 == Approx(1));
+  const StepWork work(random_work(random));
+  const auto times = [&](const StepWork& w) {
+    return detail::fitted_seconds(profile.kernels[1], w, tile) / detail::fitted_seconds(all, w, tile);
+  };
+  CHECK(times(work) == Approx(times(few[0].work)));
 }
 
 TEST_CASE("no fitted rate is below zero") {

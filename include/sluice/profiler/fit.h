@@ -1,7 +1,8 @@
 // Fits a kernel's rates and correction to its samples: what latency.h reads.
 //
-//  1. rates: least squares of relative errors: each sample's row of terms is divided by its seconds, and the fit of all of them is to be 1.
-//     The minimum with no rate below zero is found exactly (src/profiler/fit.cc), so that more work never lessens the fit.
+//  1. rates: least squares of errors relative to the fitted time, in rounds: each takes the times of the one before, the first the measured ones.
+//     (Relative to the measured time what took longer than usual counts less, and sums over steps, as a net's time is, come out too short.) The
+//     minimum of a round with no rate below zero is found exactly (src/profiler/fit.cc), so that more work never lessens the fit.
 //  2. weights: the deviations y = ln(measured / fitted) are taken for a random field over scaled features whose values at two places agree
 //     as far as these are alike: weights = (K + noise)^-1 y. Scales of features and noise are those for which each sample is predicted
 //     best from the others, which one inverse says of all at once: left_out_i = weight_i / inverse_ii.
@@ -20,8 +21,11 @@
 
 namespace sluice::profiler {
 
-/// The minimum of the first sum above. All samples are of one kernel; at least one. If several choices of rates are equally good, as with
-/// samples that are all beyond the caches, it is one of them.
+/// Least squares of errors, each in a unit of its sample's own: one round. All samples are of one kernel; at least one, and as many units. If
+/// several choices of rates are equally good, as with samples that are all beyond the caches, it is one of them.
+KernelRates closest_rates(std::span<const KernelSample> samples, std::span<const double> units, detail::TileExtent tile);
+
+/// The first of the two above, of the same.
 KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile);
 
 /// Appends one kernel's samples, at their places, with their weights.

@@ -38,7 +38,7 @@ struct MeasureOptions {
   /// Their nodes are measured beside the built-in ones: plans of these models become more exact.
   std::vector<const model::Graph*> graphs{};
   std::size_t most = 600;  // measurements of steps, for each type
-  double seconds = 75;     // after which no further step of a type is begun
+  double seconds = 65;     // after which no further step of a type is begun
   Bytes memory{};          // that the system has left: with 1.5 GiB runs of all sizes are measured, below 384 MiB those of up to 96 MiB
   /// Called from time to time with the samples of a type so far, so that they can be saved for `known`. May be null.
   void (*keep)(void* context, NetType type, const std::vector<KernelSample>& samples) = nullptr;
