@@ -208,6 +208,7 @@ void Sampler::drop_repeated() {
 void Sampler::take_known() {
   if (of_.known == nullptr) return;
   const double anchor = timer_.time_anchor();
+  measured_.anchor_seconds.push_back(anchor);
   for (const KernelSample& sample : *of_.known) {
     if (full()) return;
     const auto is_it = [&](const Candidate& c) { return c.kernel == sample.kernel && same_step(c.work, sample.work); };
@@ -225,7 +226,6 @@ void Sampler::take_known() {
     profile_.samples.back().seconds /= anchor;
     times_.push_back({{profile_.samples.back().seconds, sample.seconds}});
   }
-  measured_.anchor_seconds.push_back(anchor);
 }
 
 /// Kernels of nets of other types have a few samples for all their variants.

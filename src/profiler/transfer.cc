@@ -88,11 +88,7 @@ class Transfer {
   /// Of the steps of whole panels, as most nets have them, the half that computes most, by the share of their time: what others wait for says
   /// little of how fast this device computes. (A depthwise layer whose maps no core's own cache holds took 37 us, and 97 two minutes later.)
   std::vector<const Candidate*> computing(const std::vector<const Candidate*>& steps) const {
-    const auto share = [&](const Candidate* candidate) {
-      StepWork work = candidate->work;
-      work.run_bytes = work.shared_bytes = kRunBytes;
-      return parts_there(candidate->kernel, work, 1, detail::tile_of(profile_)).arithmetic;
-    };
+    const auto share = [&](const Candidate* candidate) { return shares_there(*candidate, kRunBytes).arithmetic; };
     std::vector<const Candidate*> whole;
     for (const Candidate* step : steps)
       if (step->work.shape.channels % model::kPanelLanes == 0) whole.push_back(step);
@@ -149,13 +145,16 @@ class Transfer {
     return parts;
   }
 
+  /// The shares of a step's time there, in a run of so many bytes.
+  StepParts shares_there(const Candidate& candidate, std::uint64_t run_bytes) const {
+    StepWork work = candidate.work;
+    work.run_bytes = work.shared_bytes = run_bytes;
+    return parts_there(candidate.kernel, work, 1, detail::tile_of(profile_));
+  }
+
   /// Of the chosen steps the one that waits longest for bytes in a large run, for its share of the time.
   const Candidate* farthest(std::uint64_t run_bytes) const {
-    const auto share = [&](const Candidate* candidate) {
-      StepWork work = candidate->work;
-      work.run_bytes = run_bytes;
-      return parts_there(candidate->kernel, work, 1, detail::tile_of(profile_)).far_bytes;
-    };
+    const auto share = [&](const Candidate* candidate) { return shares_there(*candidate, run_bytes).far_bytes; };
     return *std::max_element(chosen_.begin(), chosen_.end(), [&](const Candidate* a, const Candidate* b) { return share(a) < share(b); });
   }
 

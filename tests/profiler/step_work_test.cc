@@ -193,6 +193,19 @@ TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on fr
                    (*first)[i].work.cost.input_bytes == (*first)[j].work.cost.input_bytes &&
                    (*first)[i].work.cost.weight_bytes == (*first)[j].work.cost.weight_bytes));
 
+  // More that are known than are asked for are enough.
+  MeasureOptions fewer = options;
+  fewer.most = 20;
+  fewer.types = {{NetType::kF32, &*first}};
+  const auto taken = samples_of(fewer, *timer, small);
+  REQUIRE(taken);
+  REQUIRE(taken->size() == fewer.most);
+  REQUIRE(kept.size() == fewer.most);
+  for (std::size_t i = 0; i < fewer.most; ++i) {
+    CHECK(kept[i].seconds == Approx((*taken)[i].seconds));
+    CHECK(std::any_of(first->begin(), first->end(), [&](const KernelSample& known) { return known.seconds == kept[i].seconds; }));
+  }
+
   const auto again = samples_of(options, *timer, {small.front()});
   REQUIRE(again);
   CHECK(again->size() == 1);

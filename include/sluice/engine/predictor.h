@@ -42,8 +42,7 @@ struct LatencyPrediction {
 };
 
 /// Thread-safe after it is made; keeps the model, and what steps of each shape take: the second prediction of a plan takes a tenth of the time
-/// of the first. Of the options `repeat` chooses between a cold run and one of many; their profile is copied when
-/// this is made.
+/// of the first. Of the options `repeat` chooses between a cold run and one of many; their profile is copied when this is made.
 class Predictor {
  public:
   Predictor(std::shared_ptr<const Model> model, const SessionOptions& options);

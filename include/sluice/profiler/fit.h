@@ -25,7 +25,7 @@ namespace sluice::profiler {
 /// several choices of rates are equally good, as with samples that are all beyond the caches, it is one of them.
 KernelRates closest_rates(std::span<const KernelSample> samples, std::span<const double> units, detail::TileExtent tile);
 
-/// The first of the two above, of the same.
+/// The rates of 1. above: several such rounds.
 KernelRates fit_rates(std::span<const KernelSample> samples, detail::TileExtent tile);
 
 /// Appends one kernel's samples, at their places, with their weights.

@@ -56,7 +56,7 @@ struct TransferOptions {
   std::size_t most = 10;  // measurements
 };
 /// A profile of another device, or of another instruction set, made one of this device: a few steps of the kernels that most time goes to
-/// are measured, and each kernel's times are scaled as those of its kind. What is read is not measured: those rates stay. Errors: those of
+/// are measured, and each kernel's times are scaled as those of its kind, in half a minute at most where steps are short. What is read is not measured: those rates stay. Errors: those of
 /// measure_device; kInvalidArgument for a profile without kernels.
 Result<DeviceProfile> transfer_profile(DeviceProfile other, const TransferOptions& options);
 
