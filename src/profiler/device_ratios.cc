@@ -18,14 +18,16 @@ constexpr double kOfStep = 0.06;    // what a step is missed by there and here t
 static_assert(kTerms == 21, "a new term counts bytes, far bytes or neither: say which below");
 
 /// Terms of terms.h that count bytes that caches which cores share have lost.
-bool counts_far_bytes(std::size_t term) noexcept { return term == 10 || term == 15; }
+bool counts_far_bytes(KernelId kernel, std::size_t term) noexcept {
+  return term == 10 || term == 15 || (term == detail::kOfLargeOutput && detail::is_dense_or_pool(kernel));
+}
 
 /// Terms that count other bytes.
 bool counts_bytes(KernelId kernel, std::size_t term) noexcept {
   constexpr unsigned kAll = 1u << 2 | 1u << 3 | 1u << 9;
   constexpr unsigned kOthers = 1u << 4 | 1u << detail::kOfLargeOutput | 1u << detail::kOfLargeInput | 1u << 16 | 1u << 17;
   constexpr unsigned kRecurrent = kAll | 1u << 4;
-  const unsigned beyond = 1u << (kTerms - 1) | 1u << detail::kFromOthers;
+  const unsigned beyond = 1u << (kTerms - 1) | 1u << detail::kFromOthers;  // of direct convolutions that is the input walked over again
   const unsigned counted = detail::is_recurrent(kernel)   ? kRecurrent
                            : detail::is_depthwise(kernel) ? kAll | beyond
                                                           : kAll | kOthers | beyond;
@@ -46,7 +48,9 @@ StepParts parts_of(const KernelRates& rates, const StepWork& work, detail::TileE
   const Terms terms = detail::terms_of(rates.kernel.kernel, work, tile);
   StepParts parts;
   for (std::size_t i = 0; i < kTerms; ++i) {
-    double& part = counts_far_bytes(i) ? parts.far_bytes : counts_bytes(rates.kernel.kernel, i) ? parts.bytes : parts.arithmetic;
+    double& part = counts_far_bytes(rates.kernel.kernel, i) ? parts.far_bytes
+                   : counts_bytes(rates.kernel.kernel, i)   ? parts.bytes
+                                                            : parts.arithmetic;
     part += rates.seconds_per[i] * terms[i];
   }
   parts.products = work.cost.weight_bytes > 0 && !detail::by_value(rates.kernel.kernel) && !detail::is_recurrent(rates.kernel.kernel);

@@ -52,13 +52,12 @@ void InterruptionMeter::watch() {
 }
 
 void InterruptedTurns::add(std::span<const double, kWatched> seconds) {
-  std::size_t in_a_row = 1;
-  for (std::vector<double>& means : means_) {
+  for (std::size_t length = 0; length < kInARow.size(); ++length) {
+    const std::size_t in_a_row = kInARow[length];
     for (std::size_t first = 0; first + in_a_row <= kWatched; first += in_a_row) {
       const auto begin = seconds.begin() + static_cast<std::ptrdiff_t>(first);
-      means.push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(in_a_row), 0.0) / static_cast<double>(in_a_row));
+      means_[length].push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(in_a_row), 0.0) / static_cast<double>(in_a_row));
     }
-    in_a_row *= 10;
   }
 }
 
@@ -67,13 +66,12 @@ Interruptions InterruptedTurns::met(int threads) const {
   constexpr double kMost = 0.15;  // more is no usual state of a machine
   Interruptions made;
   if (means_.back().size() < kLeastTimes) return made;
-  std::array<double, kLengths> medians{};
-  for (std::size_t i = 0; i < kLengths; ++i) medians[i] = middle_of(means_[i]);
-  const double all = medians.back() / medians.front() - 1;
+  const double of_one = middle_of(means_.front()), all = middle_of(means_.back()) / of_one - 1;
   if (!(all > 0) || all > kMost) return made;
   made.share = std::min(all * threads, kMost);
-  made.met[0] = std::clamp((medians[1] / medians[0] - 1) / all, 0.0, 1.0);
-  made.met[1] = std::clamp((medians[2] / medians[0] - 1) / all, made.met[0], 1.0);
+  double before = 0;
+  for (std::size_t i = 0; i < made.met.size(); ++i)
+    before = made.met[i] = std::clamp((middle_of(means_[i + 1]) / of_one - 1) / all, before, 1.0);
   return made;
 }
 

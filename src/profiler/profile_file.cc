@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 10;       // 10: samples say what passes through shared caches
+constexpr int kVersion = 11;       // 11: other terms of direct and dense layers and of pools; more lengths of interrupted runs
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
@@ -173,13 +173,18 @@ void check_read(const ReadRate& read) {
     throw Mistake{"is no device profile: the bytes of a read are no multiple of 4096, or above 1 GiB"};
 }
 
-/// Interruptions::met.
-std::array<double, 2> shares_met(const Json& json) {
-  if (!json.is_array() || json.size() != 2) throw Mistake{"is no device profile: what runs meet of interruptions is not two numbers"};
-  const auto met = json.get<std::array<double, 2>>();
-  if (!(met[0] >= 0 && met[1] >= met[0] && met[1] <= 1))
-    throw Mistake{"is no device profile: what runs meet of interruptions does not grow from 0 to 1"};
-  return met;
+/// Interruptions::met. Before version 11 the first, third and fifth were not measured: they are midway between their neighbours.
+decltype(Interruptions::met) shares_met(const Json& json) {
+  if (!json.is_array() || (json.size() != 5 && json.size() != 2))
+    throw Mistake{"is no device profile: what runs meet of interruptions is not five numbers, nor two"};
+  auto met = json.get<std::vector<double>>();
+  if (met.size() == 2) met = {met[0] / 2, met[0], (met[0] + met[1]) / 2, met[1], (met[1] + 1) / 2};
+  double before = 0;
+  for (const double each : met) {
+    if (!(each >= before && each <= 1)) throw Mistake{"is no device profile: what runs meet of interruptions does not grow from 0 to 1"};
+    before = each;
+  }
+  return {met[0], met[1], met[2], met[3], met[4]};
 }
 
 /// What was measured on one number of threads.
@@ -253,7 +258,7 @@ Json json_of(const DeviceProfile& profile) {
   for (const KernelRates& rates : profile.kernels) json["kernels"].push_back(json_of(profile, rates));
   if (profile.interruptions.share > 0) {
     json["interrupted"] = rounded(profile.interruptions.share, 3);
-    json["interruptions_met"] = Json::array({rounded(profile.interruptions.met[0], 3), rounded(profile.interruptions.met[1], 3)});
+    for (const double met : profile.interruptions.met) json["interruptions_met"].push_back(rounded(met, 3));
   }
   if (profile.others_bytes_per_second > 0) json["others_bytes_per_second"] = rounded(profile.others_bytes_per_second, 3);
   if (profile.reads_at_once > 1) json["reads_at_once"] = profile.reads_at_once;

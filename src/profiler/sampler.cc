@@ -25,8 +25,8 @@ constexpr double kRare = 0.25;
 constexpr double kSeeds = 0.5;     // the part of a quota that is chosen far apart
 constexpr std::size_t kDrawn = 5;  // candidates of which the least known is taken: so what is usual in nets is usual among samples
 constexpr std::size_t kStepsOfTurn = 20;
-constexpr std::size_t kComings = 3;      // of each turn
-constexpr std::size_t kMostComings = 6;  // while there is time: a shared machine is slower or faster for half a minute
+constexpr std::size_t kComings = 6;       // of each turn
+constexpr std::size_t kMostComings = 12;  // while there is time: a shared machine is slower or faster for half a minute
 constexpr std::size_t kBetweenKeeps = 50;
 constexpr double kLongestStep = 0.012;  // seconds, by assumed rates: longer steps are priced by rates alone
 
@@ -64,12 +64,6 @@ auto company_of(const Candidate& candidate, NetType nets) noexcept {
   return std::tuple(strange && integers, strange && !integers, candidate.kernel.use == KernelUse::kPrepare);
 }
 
-/// The middle value, or the mean of both.
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
-}
-
 }  // namespace
 
 bool same_step(const StepWork& a, const StepWork& b) noexcept {
@@ -84,7 +78,7 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
   const NetType type = type_of(candidate.request.graph, node);
   if (!may_have(nets, type)) {
     const bool layer = node.op == OpKind::kConv || node.op == OpKind::kDense;
-    return type != NetType::kIntegers ? 0.03 : layer ? 1 : 0.2;
+    return type != NetType::kIntegers ? 0.02 : layer ? 1 : 0.2;  // so little that layers of stored types get two samples each
   }
   if (node.op == OpKind::kMatMul) return 0.006;
   if (node.op == OpKind::kConvTranspose) return nets == NetType::kIntegers ? 0.1 : 0.7;
@@ -439,7 +433,7 @@ Status Sampler::run() {
   for (std::size_t i = 0; i < profile_.samples.size(); ++i) {
     std::vector<double> anchors;
     for (const Timed& timed : times_[i]) anchors.push_back(timed.anchors);
-    profile_.samples[i].seconds = middle(std::move(anchors));
+    profile_.samples[i].seconds = usual_of(std::move(anchors));
   }
   std::vector<std::vector<double>> seconds;
   for (const std::vector<Timed>& times : times_)

@@ -30,7 +30,7 @@ class Corpus {
   std::int64_t one_of(const std::array<std::int64_t, kCount>& values) noexcept {
     return values[below(kCount)];
   }
-  /// Nets are widened by any factor; most then round channels to a multiple of 8, some do not round.
+  /// Nets are widened by any factor; most then round channels to a multiple of 4, 8 or 16, two of five do not round.
   std::int64_t channels(double wanted) noexcept {
     const std::int64_t step = granule_;
     return std::max<std::int64_t>(step, static_cast<std::int64_t>(std::lround(wanted / static_cast<double>(step))) * step);
@@ -48,7 +48,7 @@ class Corpus {
 
   void image_net(Style style) {
     static constexpr std::array<std::int64_t, 12> kResolutions = {224, 224, 224, 224, 224, 192, 160, 128, 256, 299, 96, 32};
-    static constexpr std::array<std::int64_t, 5> kGranules = {8, 8, 4, 1, 16};
+    static constexpr std::array<std::int64_t, 5> kGranules = {8, 1, 4, 1, 16};
     const std::int64_t resolution = one_of(kResolutions);
     granule_ = one_of(kGranules);
     const double width = 0.35 * std::pow(4.5, share());

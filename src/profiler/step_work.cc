@@ -11,6 +11,7 @@
 #include "sluice/operators/parameters/movement.h"
 #include "sluice/operators/parameters/transformer.h"
 #include "sluice/operators/parameters/weighted.h"
+#include "sluice/profiler/terms.h"
 
 namespace sluice::profiler {
 namespace {
@@ -88,11 +89,6 @@ bool is_pointwise(KernelId kernel) noexcept {
   return kernel == kConvPointwise || kernel == kConvPointwiseBf16 || kernel == kConvPointwiseF16 || kernel == kConvPointwiseEightBits ||
          kernel == kConvPointwiseFourBits || kernel == kConvPointwiseFourBitsHalfScales || kernel == kIntegerPointwise;
 }
-bool is_dense(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  return kernel == kDense || kernel == kDenseBf16 || kernel == kDenseF16 || kernel == kDenseEightBits || kernel == kDenseFourBits ||
-         kernel == kDenseTwoBits || kernel == kDenseFourBitsHalfScales || kernel == kIntegerDense;
-}
 
 /// Layers of one row mostly wait for their weights, those of no more rows than a tile holds read each weight once: other work than that of
 /// many rows, whose rates say nothing of it. The tile is that of AVX-512, the largest.
@@ -100,7 +96,7 @@ std::uint16_t variant_of_rows(KernelId kernel, const StepShape& shape) noexcept 
   constexpr std::uint64_t kTileRows = 14;
   const std::uint64_t rows = std::uint64_t{shape.rows} * shape.columns;
   if (is_pointwise(kernel)) return rows == 1 ? 1 : 0;
-  if (!is_dense(kernel)) return 0;
+  if (!detail::is_dense(kernel)) return 0;
   return rows == 1 ? 1 : rows <= kTileRows ? 2 : 0;
 }
 

@@ -121,6 +121,25 @@ TEST_CASE("measured rates that promise that bands save time are not believed whe
   }
 }
 
+TEST_CASE("what a pool's large tensors cost follows the run that it is in") {
+  const auto far_of_pool = [](std::int64_t features) {
+    NetBuilder net("pool");
+    const TensorId pooled = net.pool(net.input({1, 128, 128, 64}), 2, 2);
+    net.output(features > 0 ? net.dense(net.reshape(pooled, {1, 64 * 64 * 64}), features) : pooled);
+    const model::Graph graph = net.finish();
+    profiler::DeviceProfile profile;
+    profiler::KernelRates rates;
+    rates.kernel = {kernels::kernel_id::kPool, profiler::KernelUse::kRun};
+    rates.seconds_per[profiler::detail::kOfLargeOutput] = 1e-12;
+    profile.kernels.push_back(rates);
+    const Problem problem = problem_of(graph, profile);
+    StepCosts costs(problem, false);
+    return costs.whole(NodeId(0)).far;
+  };
+  CHECK(far_of_pool(0) == 0);
+  CHECK(far_of_pool(128) == Approx(1e-12 * ((1 << 20) - (256 << 10))));  // 128 MiB of weights pass between two runs
+}
+
 TEST_CASE("with measured rates a band counts the weights that it transforms again, and those that come back from a shared cache") {
   NetBuilder net("winograd");
   net.output(net.conv(net.input({1, 32, 32, 128}), {.channels = 128, .kernel = 3}));

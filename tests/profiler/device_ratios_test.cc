@@ -75,5 +75,21 @@ TEST_CASE("a step's time is split as its terms are") {
   CHECK(parts.arithmetic + parts.bytes + parts.far_bytes == Approx(detail::fitted_seconds(rates, work, detail::tile_of("avx2"))));
 }
 
+TEST_CASE("large outputs are far bytes of dense layers and pools, and near ones of others") {
+  StepWork work;
+  work.cost = {1000, 400, 1 << 20, 1600};
+  work.shape.rows = work.shape.columns = work.shape.channels = work.shape.depth = work.shape.taps = work.shape.stride = 1;
+  work.run_bytes = kMostRunBytes;
+  KernelRates rates;
+  rates.seconds_per[detail::kOfLargeOutput] = 1e-9;
+  for (const KernelId kernel : {kDense, kPool, kConvDirect, kConvPointwise}) {
+    rates.kernel = {kernel};
+    const StepParts parts = parts_of(rates, work, detail::tile_of("avx2"));
+    const bool far = kernel == kDense || kernel == kPool;
+    CHECK((far ? parts.far_bytes : parts.bytes) == Approx(1e-9 * (768 << 10)));
+    CHECK((far ? parts.bytes : parts.far_bytes) == 0);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::profiler

@@ -34,7 +34,7 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
   CHECK(read.step_time_beside_reads == 1.25);
   CHECK_FALSE(read.copies_views);
   CHECK(read.interruptions == Interruptions());
-  alone.interruptions = {0.065, {0.3, 0.75}};
+  alone.interruptions = {0.065, {0.1, 0.3, 0.5, 0.75, 0.9}};
   CHECK(parse_profiles(text_of(alone))->front().interruptions == alone.interruptions);
   alone.copies_views = true;
   CHECK(parse_profiles(text_of(alone))->front().copies_views);
@@ -72,16 +72,29 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
   const DeviceProfile profile = sample_profile();
   const std::string fewer = std::regex_replace(text_of(profile), std::regex("\"seconds_per\":\\[[^\\]]*\\]"), "\"seconds_per\":[1.0,2.0]");
   CHECK_FALSE(parse_profiles(fewer));
-  const auto parsed = parse_profiles(replaced(fewer, "\"version\":10", "\"version\":7"));
+  const auto parsed = parse_profiles(replaced(fewer, "\"version\":11", "\"version\":7"));
   REQUIRE(parsed);
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(parsed->front(), s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
 }
 
+TEST_CASE("what runs of two lengths met of interruptions says what those between meet") {
+  DeviceProfile profile = sample_profile();
+  profile.interruptions = {0.065, {0.1, 0.3, 0.5, 0.75, 0.9}};
+  const std::string five = "[0.1,0.3,0.5,0.75,0.9]";
+  const auto with = [&](const char* met) { return parse_profiles(replaced(text_of(profile), five, met)); };
+  const auto two = with("[0.2,0.6]");
+  REQUIRE(two);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(two->front().interruptions.met[i] == Approx(std::array{0.1, 0.2, 0.4, 0.6, 0.8}[i]));
+  for (const char* const wrong : {"[0.2,0.6,0.8]", "[]", "0.5", "[0.6,0.2]", "[0.1,0.3,0.5,0.4,0.9]", "[0.1,0.3,0.5,0.75,1.1]",
+                                  "[-0.1,0.3,0.5,0.75,0.9]", "[0.1,0.3,0.5,0.75,\"all\"]"})
+    CHECK(with(wrong).error().code == ErrorCode::kInvalidArgument);
+}
+
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":10", "\"version\":5"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":11", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

@@ -21,10 +21,11 @@ namespace sluice::profiler {
 /// The terms of a step's time: one step; its flops; its input, output and weight bytes; flops of what tiles, and what panels, compute beside
 /// it; tiles; rows; the weight bytes (of a step without weights, input and output) that a core's own cache has lost since the last run, and
 /// those that no cache has; outputs with an activation of a few products, and with one that needs an exponential; the bytes of output, and of
-/// input, that such a cache does not hold beside all else; those that not even large caches have; of direct convolutions the weights that
-/// further tiles read again from beyond that cache, and the bytes of input that are copied; on several threads what reading costs that others
-/// have written, and bringing them together; and the bytes of input and output that are more than it holds. Depthwise and recurrent layers
-/// have terms of their own, and all but the first are those of the thread that has most to do (terms.h).
+/// input, that such a cache does not hold beside all else (outputs of dense layers and pools as far as shared caches have lost them); those
+/// that not even large caches have; of direct convolutions the weights that further tiles read again from beyond the nearest caches, the bytes
+/// of input that are copied, and those that further panels walk over again; of others on several threads what reading costs that others have
+/// written, and bringing them together; and the bytes of input and output that are more than a core's own cache holds. Depthwise and recurrent
+/// layers have terms of their own, and all but the first are those of the thread that has most to do (terms.h).
 inline constexpr std::size_t kTerms = 21;
 using Terms = std::array<double, kTerms>;
 
@@ -75,14 +76,14 @@ struct ReadRate {
   double bytes_per_second = 0;
 };
 
-/// What interrupts a long run: its share of the time, and what of that the median runs of 40 and 400 us meet. One of 4 us meets nothing, one
-/// of 4 ms all.
+/// What interrupts a long run: its share of the time, and what of that the median runs of 4 us times the powers of the root of ten meet: of
+/// 12.6, 40, 126 and 400 us, and of 1.26 ms. One of 4 us meets nothing, one of 4 ms all.
 struct Interruptions {
   double share = 0;
-  std::array<double, 2> met{0.01, 0.63};
+  std::array<double, 5> met{0, 0.01, 0.3, 0.63, 0.9};
   friend constexpr bool operator==(const Interruptions&, const Interruptions&) noexcept = default;
 };
-inline constexpr double kLeastInterrupted = 4e-6;  // seconds: ten, a hundred and a thousand times as long are the runs above
+inline constexpr double kLeastInterrupted = 4e-6;  // seconds
 
 /// What a measured step may take in a profile's file.
 inline constexpr double kLeastStepSeconds = 1e-12, kMostStepSeconds = 1e6;

@@ -41,9 +41,13 @@ namespace detail {
 /// The part of all interruptions that the median run of so many seconds meets, between the lengths that were watched in proportion to the
 /// logarithm.
 inline double interruptions_met(const Interruptions& all, double seconds) noexcept {
-  const std::array<double, 4> met{0, all.met[0], all.met[1], 1};
-  const double place = seconds > kLeastInterrupted ? std::min(std::log10(seconds / kLeastInterrupted), 3.0) : 0.0;  // of NaN 0
-  const auto below = std::min<std::size_t>(static_cast<std::size_t>(place), 2);
+  constexpr std::size_t kLengths = std::tuple_size_v<decltype(all.met)> + 2;
+  constexpr auto kLongest = static_cast<double>(kLengths - 1);
+  std::array<double, kLengths> met{};
+  std::copy(all.met.begin(), all.met.end(), met.begin() + 1);
+  met.back() = 1;
+  const double place = seconds > kLeastInterrupted ? std::min(2 * std::log10(seconds / kLeastInterrupted), kLongest) : 0.0;  // of NaN 0
+  const auto below = std::min(static_cast<std::size_t>(place), kLengths - 2);
   return met[below] + (place - static_cast<double>(below)) * (met[below + 1] - met[below]);
 }
 
@@ -243,13 +247,14 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, const UsedKerne
   return more * each * profile.compute_slowdown;
 }
 
-/// The part of a step's time that is due to tensors that a core's own cache does not hold, as the fit has it: what bands of few rows save.
+/// The part of a step's time that is due to tensors that a core's own cache does not hold, as the fit has it: what bands of few rows save. `work`
+/// knows its run (set_run).
 inline double seconds_of_large_tensors(const DeviceProfile& profile, const UsedKernel& kernel, const StepWork& work) noexcept {
   const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
   if (rates == nullptr) return detail::bytes_beyond(work) / profile.memory_bytes_per_second * profile.compute_slowdown;
   double seconds = rates->seconds_per.back() * detail::bytes_beyond(work);
   if (!detail::is_depthwise(kernel.kernel) && !detail::is_recurrent(kernel.kernel))
-    seconds += rates->seconds_per[detail::kOfLargeOutput] * detail::bytes_crowded_out(work.cost.output_bytes) +
+    seconds += rates->seconds_per[detail::kOfLargeOutput] * detail::large_output(kernel.kernel, work) +
                rates->seconds_per[detail::kOfLargeInput] * detail::bytes_crowded_out(work.cost.input_bytes);
   return seconds * profile.compute_slowdown;
 }

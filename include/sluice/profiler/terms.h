@@ -96,6 +96,16 @@ inline bool is_recurrent(KernelId kernel) noexcept {
   return kernel == kRecurrent || (kernel >= kRecurrentEightBits && kernel <= kRecurrentFourBitsHalfScales);
 }
 
+/// Dense layers, over weights of every type but sparse ones.
+constexpr bool is_dense(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kDense || kernel == kDenseBf16 || kernel == kDenseF16 || kernel == kDenseEightBits || kernel == kDenseFourBits ||
+         kernel == kDenseFourBitsHalfScales || kernel == kDenseTwoBits || kernel == kIntegerDense;
+}
+constexpr bool is_dense_or_pool(KernelId kernel) noexcept {
+  return is_dense(kernel) || kernel == kernels::kernel_id::kPool || kernel == kernels::kernel_id::kIntegerPool;
+}
+
 inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
 // And the caches that cores share: some keep nothing of a run of 64 MiB, those of large processors nothing of one of 384.
 inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;
@@ -187,13 +197,14 @@ inline Terms depthwise_terms(const StepWork& work) noexcept {
 }
 
 /// What a direct convolution does that its shape alone does not say: all its tiles, the last one of each strip of outputs half filled (strips
-/// as one thread cuts them); the bytes of input that strips copy; and the weights that come from beyond a core's own cache
-/// again for each further tile, where two panels are a large part of it.
+/// as one thread cuts them); the bytes of input that strips copy; the weights that come from beyond the nearest caches
+/// again for each further tile, where two panels fill an eighth of a core's own cache or more; and the input (of a group), which each further
+/// tile's panels walk over again, but for what the nearest cache holds.
 struct DirectWork {
-  double tiles = 0, copied = 0, read_again = 0;
+  double tiles = 0, copied = 0, read_again = 0, walked_again = 0;
 };
 inline DirectWork direct_work(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
-  constexpr double kPairFits = 512 << 10, kPairIsLost = 2 << 20;
+  constexpr double kPairFits = 128 << 10, kPairIsLost = 1 << 20, kNearestCache = 32 << 10;
   const StepShape& shape = work.shape;
   const DirectCut cut = direct_cut(kernel == kernels::kernel_id::kConvDirect, work);  // f32 alone is read in place
   const double rows = shape.rows, columns = shape.columns;
@@ -207,8 +218,11 @@ inline DirectWork direct_work(KernelId kernel, const StepWork& work, TileExtent 
     made.copied = strips * DirectCut::bytes_of(shape, cut.high, cut.wide, strip_rows, cut.strip_columns);
   }
   const double pair = 2.0 * shape.depth * shape.taps * model::kPanelLanes * sizeof(float);
-  const double lost_of_pair = std::clamp((pair - kPairFits) / (kPairIsLost - kPairFits), 0.0, 1.0);
+  const double lost_of_pair = lost(static_cast<std::uint64_t>(std::min(pair, kPairIsLost)), kPairFits, kPairIsLost);
   made.read_again = static_cast<double>(work.cost.weight_bytes) * (made.tiles - 1) * lost_of_pair;
+  const double read = DirectCut::bytes_of(shape, cut.high, cut.wide, rows, columns);  // without a residual, and of one group
+  const double inputs = std::max(0.0, std::min(read, static_cast<double>(work.cost.input_bytes)) - kNearestCache);
+  made.walked_again = inputs * (ceil_of(shape.channels / (tile.panels * static_cast<double>(model::kPanelLanes))) - 1);
   return made;
 }
 
@@ -252,7 +266,14 @@ inline double vectors_of_window(KernelId kernel, const StepWork& work, TileExten
   return static_cast<double>(work.shape.rows) * work.shape.columns * ceil_of(work.shape.channels / lanes);
 }
 
+/// Bytes of output that a core's own cache does not hold. Those of dense layers and pools cost little where caches that cores share still have
+/// their lines: a vocabulary's 3 MB in a run of 6 MB was priced a sixth too high by runs that no cache holds.
+inline double large_output(KernelId kernel, const StepWork& work) noexcept {
+  return bytes_crowded_out(work.cost.output_bytes) * (is_dense_or_pool(kernel) ? traits_of_run(work).far : 1);
+}
+
 inline constexpr std::size_t kOfLargeOutput = 13, kOfLargeInput = 14;  // of `terms_of`, where kernels have no terms of their own
+// Of direct convolutions, whose threads share areas, the first of these is the input that is walked over again.
 inline constexpr std::size_t kFromOthers = kTerms - 3, kTogether = kTerms - 2;
 
 /// How a kernel's threads share a step. Kernels that work value by value are not asked: what they take follows what other threads have
@@ -331,12 +352,12 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
           may_be_lost * run.far,
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
           work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
-          bytes_crowded_out(work.cost.output_bytes),
+          large_output(kernel, work),
           bytes_crowded_out(work.cost.input_bytes),
           may_be_lost * run.farthest,
           direct.read_again,
           direct.copied,
-          0,
+          direct.walked_again,
           0,
           bytes_beyond(work)};
 }

@@ -40,7 +40,8 @@ class StepCosts {
     Whole& whole = whole_[id.index()];
     if (whole.known) return whole;
     const RowRange rows{0, row_extents(problem_.graph->tensor(problem_.graph->node(id).outputs[0]).shape).rows};
-    const profiler::StepWork work = work_of(id, rows);
+    profiler::StepWork work = work_of(id, rows);
+    profiler::set_run(*problem_.profile, problem_.kernels.run(), work);
     whole = {seconds(id, {0, rows, 0}), static_cast<double>(work.cost.flops), far_seconds(id, work), own_need(id, rows), true};
     return whole;
   }

@@ -1,0 +1,79 @@
+#include "sluice/profiler/terms.h"
+
+#include <catch2/catch.hpp>
+
+#include "sluice/kernels/kernel_ids.h"
+
+namespace sluice::profiler {
+namespace {
+
+constexpr std::size_t kReadAgain = 16, kWalkedAgain = detail::kFromOthers;  // which threads that share areas do not have
+
+/// Of 28 x 28 outputs, 64 inputs and 9 taps.
+StepWork convolution(std::uint32_t channels, std::uint64_t input_bytes) {
+  StepWork work(kernels::CostFeatures{1'000'000'000, input_bytes, 28 * 28 * 4ull * channels, 9 * 64 * 4ull * channels});
+  work.shape.rows = work.shape.columns = 28;
+  work.shape.channels = channels;
+  work.shape.depth = 64;
+  work.shape.taps = 9;
+  work.shape.stride = 1;
+  work.run_bytes = 8 << 20;
+  return work;
+}
+
+Terms direct_terms(const StepWork& work, int threads = 1) {
+  return detail::terms_of(kernels::kernel_id::kConvDirect, work, detail::tile_of("avx512", threads));
+}
+
+TEST_CASE("panels of each further tile walk over a direct convolution's input again") {
+  constexpr int kInput = 28 * 28 * 64 * 4, kNearest = 32 << 10;
+  const auto walked_of = [](const StepWork& work) { return direct_terms(work)[kWalkedAgain]; };
+  CHECK(walked_of(convolution(32, kInput)) == 0);
+  CHECK(walked_of(convolution(33, kInput)) == kInput - kNearest);  // but for what the nearest cache holds
+  CHECK(walked_of(convolution(96, kInput)) == 2 * (kInput - kNearest));
+  CHECK(walked_of(convolution(96, 32 << 10)) == 0);
+  // A residual is input that is read once, and so is the input of other groups.
+  constexpr int kWindows = 30 * 30 * 64 * 4;
+  CHECK(walked_of(convolution(96, 10 * kInput)) == 2 * (kWindows - kNearest));
+}
+
+TEST_CASE("each thread walks over its part of a direct convolution's input") {
+  const StepWork work = convolution(96, 28 * 28 * 64 * 4);
+  const double shared = direct_terms(work, 2)[kWalkedAgain], alone = direct_terms(work)[kWalkedAgain];
+  CHECK(shared >= alone);  // all parts, as long as the longest
+  CHECK(shared <= 1.3 * alone);
+}
+
+TEST_CASE("weights of a pair of panels are read again where the nearest caches do not hold them") {
+  const auto again = [](std::uint32_t depth) {
+    StepWork work = convolution(32, 28 * 28 * 64 * 4);
+    work.shape.depth = depth;  // with nine taps 1152 bytes of a pair for each
+    return direct_terms(work)[kReadAgain];
+  };
+  const double tiles = detail::ceil_of(28 * 28 / 14.0);
+  const auto weights = static_cast<double>(convolution(32, 0).cost.weight_bytes);
+  CHECK(again(113) == 0);
+  CHECK(again(322) == Approx(0.5 * weights * (tiles - 1)).epsilon(0.01));
+  CHECK(again(2000) == weights * (tiles - 1));
+  CHECK(again(4'000'000'000) == weights * (tiles - 1));
+}
+
+TEST_CASE("large outputs of dense layers cost more where caches that cores share have lost their lines, those of convolutions everywhere") {
+  const auto large = [](KernelId kernel, std::uint64_t run_bytes) {
+    StepWork work(kernels::CostFeatures{100'000'000, 16'000, 3 << 20, 3 << 20});
+    work.run_bytes = run_bytes;
+    return detail::large_output(kernel, work);
+  };
+  using namespace kernels::kernel_id;
+  constexpr double kBeyond = (3 << 20) - (256 << 10);
+  for (const KernelId kernel : {kDense, kDenseEightBits, kIntegerDense, kPool}) {
+    CHECK(large(kernel, 6 << 20) == 0);
+    CHECK(large(kernel, 28 << 20) == Approx(0.5 * kBeyond).epsilon(0.02));
+    CHECK(large(kernel, 64 << 20) == kBeyond);
+  }
+  CHECK(large(kConvPointwise, 6 << 20) == kBeyond);
+  CHECK(large(kConvDirect, 6 << 20) == kBeyond);
+}
+
+}  // namespace
+}  // namespace sluice::profiler
