@@ -45,12 +45,13 @@ bool stack_has(std::size_t bytes, bool otherwise) noexcept {
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (here <= bytes) return false;
   const std::uintptr_t lowest = here - bytes;
-  if (known.low <= lowest && here <= known.high) return true;
+  const bool is_known = known.low <= here && here <= known.high;
+  if (is_known && known.low <= lowest) return true;
   if (!can_be_asked()) return otherwise;
-  for (std::uintptr_t at = here; at > lowest + kPage; at -= kPage)
+  for (std::uintptr_t at = is_known ? known.low : here; at > lowest; at -= kPage)
     if (!readable(at)) return false;
   if (!readable(lowest)) return false;
-  known = {lowest, here};
+  known = {lowest, is_known ? known.high : here};
   return true;
 #else
   static_cast<void>(bytes);

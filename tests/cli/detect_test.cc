@@ -256,23 +256,70 @@ TEST_CASE("the models of a pattern have the same operators and separators") {
       }
 }
 
-TEST_CASE("an estimate is the mean of the middle, and few samples are less sure") {
-  CHECK(estimate_of({1, 2, 3, 4, 100}).middle == Approx(3));
-  CHECK(estimate_of({1, 2, 3, 4, 100}).error < 3);
-  CHECK(std::isinf(estimate_of({1}).error));
-  CHECK(estimate_of({1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}).error < estimate_of({1, 2, 3, 4}).error / 3);
+TEST_CASE("a difference is one of the lowest answers, and few answers are less sure") {
+  const auto difference = [](const std::vector<double>& less, const std::vector<double>& more) { return difference_of(less, more, 1); };
+  // Lower quarters: one of four, of eight two, whatever the others are.
+  CHECK(difference({1, 20, 30, 40}, {4, 50, 60, 70}).middle == Approx(3));
+  CHECK(difference({9, 1, 9, 3, 9, 9, 9, 9}, {70, 70, 7, 70, 70, 5, 70, 70}).middle == Approx(4));
+  CHECK(difference({1, 2, 9, 9, 9, 9}, {3, 6, 9, 9, 9, 9}).middle == Approx((1 * 2 + 0.5 * 4) / 1.5));  // of six one and a half
+  CHECK(std::isinf(difference({1}, {2}).error));
+  CHECK(std::isinf(difference({}, {}).error));
+  CHECK(std::isinf(difference_of(std::vector<double>{1, 2, 3}, std::vector<double>{1, 2, 3}, 2).error));  // one whole block
+  CHECK(std::isinf(difference({2, 2, 2, 2}, {2, 2, 2, 2}).error));                                        // of a clock that may not tell
+  CHECK(difference({1, 1, 1, 1}, {2, 2, 2, 2}).error > 0.4);                                              // nor one of whole numbers
+  std::vector<double> few_less, few_more, less, more;
+  std::mt19937 random(1);
+  std::normal_distribution<double> noise(0, 0.1);
+  for (int i = 0; i < 256; ++i) {
+    less.push_back(1 + noise(random));
+    more.push_back(2 + noise(random));
+    if (i % 16 == 0) few_less.push_back(less.back()), few_more.push_back(more.back());
+  }
+  const Estimate of_few = difference(few_less, few_more), of_all = difference(less, more);
+  CHECK(std::fabs(of_all.middle - 1) < 4 * of_all.error);
+  CHECK(std::fabs(of_few.middle - 1) < 4 * of_few.error);
+  CHECK(of_all.error < of_few.error / 4);
+}
+
+TEST_CASE("the error of a difference is what differences of other answers differ by") {
+  std::mt19937 random(2);
+  std::normal_distribution<double> noise(0, 1);
+  constexpr int kTimes = 200, kBlocks = 32;
+  // How often the machine is slower by a third, and how much of its noise two answers of a block have in common.
+  for (const auto& [slow, shared] : {std::pair{0.0, 0.0}, {0.4, 0.0}, {0.4, 1.0}, {0.0, 1.0}}) {
+    std::bernoulli_distribution slower(slow);
+    double squares = 0, stated = 0;
+    for (int time = 0; time < kTimes; ++time) {
+      std::vector<double> less, more;
+      for (int i = 0; i < kBlocks; ++i)
+        for (std::vector<double>* answers : {&less, &more}) {
+          const double common = noise(random);
+          for (int visit = 0; visit < 2; ++visit)
+            answers->push_back((slower(random) ? 1.3 : 1) + 0.02 * (shared * common + (1 - shared) * noise(random)));
+        }
+      const Estimate difference = difference_of(less, more, 2);
+      squares += difference.middle * difference.middle / kTimes;
+      stated += difference.error / kTimes;
+    }
+    CAPTURE(slow, shared);
+    CHECK(stated > std::sqrt(squares));  // few answers are less sure
+    CHECK(stated < 2 * std::sqrt(squares));
+    CHECK(stated < 0.012);  // with 0.4 of them slow, means of 64 answers are off by 0.018, and their differences by 0.026
+  }
 }
 
 TEST_CASE("savings are held against bars between nothing and half of an operator") {
   const Estimate cost{1, 0.01};
-  CHECK(verdict_of({1, 0.1}, cost).fused == true);
-  CHECK(verdict_of({0.5, 0.05}, cost).fused == true);
-  CHECK(verdict_of({0, 0.05}, cost).fused == false);
-  CHECK(verdict_of({0.5, 0.1}, cost).fused == std::nullopt);
-  CHECK(verdict_of({0, 0.2}, cost).fused == std::nullopt);
-  CHECK(verdict_of({-0.8, 0.01}, cost).fused == std::nullopt);  // the separator takes part
-  CHECK(verdict_of({1, 0.1}, {1, 0.5}).fused == std::nullopt);  // the operator is not above the noise
-  CHECK(verdict_of({1, 0.01}, cost).p_value < verdict_of({1, 0.1}, cost).p_value);
+  CHECK(verdict_of({1, 0.1}, cost, 1).fused == true);
+  CHECK(verdict_of({0.5, 0.05}, cost, 1).fused == true);
+  CHECK(verdict_of({0, 0.05}, cost, 1).fused == false);
+  CHECK(verdict_of({0.5, 0.1}, cost, 1).fused == std::nullopt);
+  CHECK(verdict_of({0, 0.2}, cost, 1).fused == std::nullopt);
+  CHECK(verdict_of({-0.8, 0.01}, cost, 1).fused == std::nullopt);  // the separator takes part
+  CHECK(verdict_of({2.5, 0.01}, cost, 1).fused == std::nullopt);   // it does, or chance
+  CHECK(verdict_of({2.5, 0.01}, cost, 3).fused == true);           // behind an operator that takes as long
+  CHECK(verdict_of({1, 0.1}, {1, 0.5}, 1).fused == std::nullopt);  // the operator is not above the noise
+  CHECK(verdict_of({1, 0.01}, cost, 1).p_value < verdict_of({1, 0.1}, cost, 1).p_value);
 }
 
 TEST_CASE("a runner is a process that answers lines, and what is no answer is told") {

@@ -141,6 +141,46 @@ TEST_CASE("affine") {
   }
 }
 
+TEST_CASE("bounds in which loops keep their results: any numbers, none at all, and the wrong way round") {
+  // Sums of values that are no number in two ways (NaN, infinity less infinity) keep the first, and additions may take either first.
+  const float kAny[] = {NAN, HUGE_VALF, -HUGE_VALF, 0.0f, -0.0f, 1e-40f, -1e-40f, -0.25f, 0.5f, -2.0f, 3.0f, 6.0f, 7.5f, 3e38f};
+  const float kSums[] = {NAN, 0.0f, -0.0f, 1e-40f, -0.25f, 0.5f, -2.0f, 3.0f, -6.0f, 7.5f, 4.0f, -8.0f, 1.0f, 1e4f};
+  const Activation kBounds[] = {
+      {Function::kRelu}, {Function::kClip, -0.25f, 6.0f}, {Function::kClip, -HUGE_VALF, 0.5f}, {Function::kClip, 2.0f, -2.0f}};
+  std::mt19937 random(11);
+  const auto check = [&](Problem p, KernelId id, const auto& values) {
+    for (std::size_t input = 0; input < p.inputs.size(); ++input)
+      if (p.shape(input).element_count() > 1) set_values(p, input, [&] { return values[random() % std::size(values)]; });
+    check_kernel(p, id);
+  };
+  for (const Activation& f : kBounds) {
+    for (const BinaryFunction function : {BinaryFunction::kAdd, BinaryFunction::kSub, BinaryFunction::kMul, BinaryFunction::kDiv,
+                                          BinaryFunction::kPrelu, BinaryFunction::kMax, BinaryFunction::kMin}) {
+      const Shape out{1, 3, 11, 37};
+      for (const Shape& operand : {out, Shape{37}, Shape{1}, Shape{1, 3, 11, 1}})
+        check(plain_problem(OpKind::kBinary, model::BinaryAttributes{function}, {out, operand}, out, f), kernel_id::kBinary, kAny);
+    }
+    Problem cubes = plain_problem(OpKind::kBinary, model::BinaryAttributes{BinaryFunction::kPow}, {Shape{700}, Shape{1}}, Shape{700}, f);
+    set_values(cubes, 1, [] { return 3.0f; });
+    check(cubes, kernel_id::kBinary, kSums);
+    for (std::int64_t c : {3, 16, 37, 65}) {
+      const Shape map{1, 3, 5, c};
+      Problem p = plain_problem(OpKind::kAffine, {}, {map}, map, f);
+      std::mt19937 weights(5);
+      add_plain_weight(p, c, weights);
+      add_plain_weight(p, c, weights);
+      check(p, kernel_id::kAffine, kAny);
+      for (const model::Window& window : {square(9, 3, 2, 1), square(9, 2, 1, 0), square(9, 5, 1, 2), square(40, 18, 7, 8)}) {
+        check(pool_problem({model::PoolKind::kMax, window}, 1, c, f), kernel_id::kPool, kAny);
+        check(pool_problem({model::PoolKind::kAverage, window}, 1, c, f), kernel_id::kPool, kSums);
+      }
+    }
+    for (std::int64_t pixels : {7, 64})  // whole rows of one channel
+      check(pool_problem({model::PoolKind::kAverage, {.in_h = 3, .in_w = pixels, .out_h = 3, .kernel_w = pixels}}, 4, 1, f),
+            kernel_id::kPool, kSums);
+  }
+}
+
 TEST_CASE("many pixels of few channels are runs") {
   for (std::int64_t c : {1, 2, 3, 5, 64, 65}) {
     const Shape map{2, 11, 40, c}, rows{700, c};

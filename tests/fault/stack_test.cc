@@ -136,4 +136,40 @@ TEST_CASE("what is left of a stack is found, again and again, and on the main th
   CHECK_FALSE(much);
   CHECK_FALSE(all);
 }
+
+TEST_CASE("a guard of one page is found at every distance, whatever was asked before, although there is memory below it") {
+  constexpr std::size_t kPage = 4096, kBelow = 8 * kPage, kStack = 128 << 10, kAll = kBelow + kPage + kStack;
+  void* const all = ::mmap(nullptr, kAll, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(all != MAP_FAILED);
+  auto* const guard = static_cast<std::byte*>(all) + kBelow;
+  REQUIRE(::mprotect(guard, kPage, PROT_NONE) == 0);
+  struct Question {
+    const std::byte* lowest;
+    std::size_t before;
+    bool answer;
+  };
+  const auto ask = [&](const std::byte* lowest, std::size_t before) {
+    Question question{lowest, before, false};
+    pthread_attr_t attributes;
+    REQUIRE(::pthread_attr_init(&attributes) == 0);
+    REQUIRE(::pthread_attr_setstack(&attributes, guard + kPage, kStack) == 0);
+    pthread_t thread;
+    const auto body = [](void* given) -> void* {
+      auto& q = *static_cast<Question*>(given);
+      static_cast<void>(stack_has(q.before, false));
+      q.answer = stack_has(static_cast<std::size_t>(static_cast<std::byte*>(__builtin_frame_address(0)) - q.lowest), false);
+      return nullptr;
+    };
+    REQUIRE(::pthread_create(&thread, &attributes, body, &question) == 0);
+    REQUIRE(::pthread_join(thread, nullptr) == 0);
+    ::pthread_attr_destroy(&attributes);
+    return question.answer;
+  };
+  for (const std::size_t before : {0, 1000, 20000})
+    for (std::size_t below = 64; below < 3 * kPage; below += 64) {
+      CAPTURE(before, below);
+      CHECK_FALSE(ask(guard - below, before));
+    }
+  ::munmap(all, kAll);
+}
 #endif

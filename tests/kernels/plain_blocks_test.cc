@@ -257,7 +257,7 @@ TEST_CASE("powers are those of generic::power on every instruction set, and near
   for (const Isa isa : {Isa::kScalar, active_isa()})
     for (const std::size_t n : {std::size_t{1}, std::size_t{7}, std::size_t{10}, x.size()}) {
       std::vector<float> got(n);
-      elementwise::run_table(isa).binary(BinaryFunction::kPow, {x.data()}, {y.data()}, got.data(), static_cast<std::int64_t>(n));
+      elementwise::run_table(isa).binary(BinaryFunction::kPow, {x.data()}, {y.data()}, {}, got.data(), static_cast<std::int64_t>(n));
       for (std::size_t i = 0; i < n; ++i) {
         const float wanted = generic::power(x[i], y[i]);
         const double exact = std::pow(static_cast<double>(x[i]), static_cast<double>(y[i]));
@@ -269,7 +269,7 @@ TEST_CASE("powers are those of generic::power on every instruction set, and near
   std::vector<float> cubes(x.size());
   const float three = 3;
   elementwise::run_table(active_isa())
-      .binary(BinaryFunction::kPow, {x.data()}, {&three, 0}, cubes.data(), static_cast<std::int64_t>(x.size()));
+      .binary(BinaryFunction::kPow, {x.data()}, {&three, 0}, {}, cubes.data(), static_cast<std::int64_t>(x.size()));
   for (std::size_t i = 0; i < x.size(); ++i) CHECK((same_bits(cubes[i], generic::power(x[i], 3)) || cubes[i] != cubes[i]));
 }
 

@@ -19,7 +19,7 @@ TEST_CASE("a build for recurrent layers alone has their sums, differences and pr
   REQUIRE(runs.binary != nullptr);
   for (const auto& c : cases) {
     float out[4] = {};
-    runs.binary(c.op, {&a, 0}, {b, 1}, out, 4);
+    runs.binary(c.op, {&a, 0}, {b, 1}, {}, out, 4);
     CHECK(out[0] == c.first);
     CHECK(out[3] == c.last);
   }

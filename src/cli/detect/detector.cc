@@ -17,17 +17,32 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRepeats = 16;  // part of the noise of a call does not grow with the model, and part of its time neither
-constexpr int kVisits = 2;
-constexpr std::size_t kLeastBlocks = 8;
+constexpr std::size_t kVisits = 2;
+constexpr std::size_t kLeastAnswers = 8 * kVisits;
 constexpr std::size_t kBlocksForSeparators = 4;
 constexpr double kExactCost = 0.05;      // standard errors of an operator's time, after which it is not measured further
 constexpr double kChangesLayout = 1.25;  // what operators take between one separator, in what they take between the other
 constexpr double kSimpleShare = 0.5;     // nn-Meter's
 
-/// The paths of the models of a question, and what blocks have said.
+/// The answers for a model, in milliseconds.
+using Answers = std::vector<double>;
+
+/// The models of a question: together, then cut.
 struct Question {
-  std::vector<std::string> paths;            // together, then cut
-  std::vector<std::vector<double>> savings;  // of each cut, by block
+  std::vector<std::string> paths;
+  std::vector<Answers> answers;  // for each of them
+};
+
+/// What one of two models takes beyond the other, a repeat.
+Estimate beyond(const Answers& less, const Answers& more) {
+  const Estimate all = difference_of(less, more, kVisits);
+  return {all.middle / kRepeats, all.error / kRepeats};
+}
+
+/// Of one operator between separators, and of the separators alone.
+struct OperatorAnswers {
+  Answers with, without;
+  Estimate cost() const { return beyond(without, with); }
 };
 
 class Detector {
@@ -58,7 +73,7 @@ class Detector {
     }
     Detection detection{.separator = separator_, .repeats = kRepeats, .measurements = measurements_, .seconds = elapsed()};
     for (const Pattern& pattern : all) detection.rules.push_back(rules_.at(pattern));
-    for (const std::string& word : words_) detection.operator_ms[word] = estimate_of(costs_[word]).middle;
+    for (const std::string& word : words_) detection.operator_ms[word] = costs_[word].cost().middle;
     return detection;
   }
 
@@ -100,31 +115,36 @@ class Detector {
     return runner_.time(path);
   }
 
-  /// The least time of each model, visited forwards and backwards in turn.
-  std::vector<double> block(const std::vector<std::string>& paths) {
-    std::vector<double> least(paths.size(), 1e300);
-    for (int visit = 0; visit < kVisits; ++visit, backwards_ = !backwards_)
+  /// Answers for each model, visited forwards and backwards in turn.
+  std::vector<Answers> block(const std::vector<std::string>& paths) {
+    std::vector<Answers> answers(paths.size());
+    for (std::size_t visit = 0; visit < kVisits; ++visit, backwards_ = !backwards_)
       for (std::size_t i = 0; i < paths.size(); ++i) {
         const std::size_t at = backwards_ ? paths.size() - 1 - i : i;
-        least[at] = std::min(least[at], time(paths[at]));
+        answers[at].push_back(time(paths[at]));
       }
-    return least;
+    return answers;
   }
+  static void append(const Answers& more, Answers& to) { to.insert(to.end(), more.begin(), more.end()); }
+  static double least_of(const Answers& answers) { return *std::min_element(answers.begin(), answers.end()); }
 
-  /// Gives each word's time of one repeat, without its separator, in this block; returns that of the separator.
-  double measure_words(Separator separator, const std::vector<std::string>& words, std::map<std::string, std::vector<double>>& costs) {
+  /// Adds a block of each word between its separators; returns the least time of the separators alone.
+  double measure_words(Separator separator, const std::vector<std::string>& words, std::map<std::string, OperatorAnswers>& costs) {
     std::vector<std::string> paths = {path_of({separator, {Form::kChain, {}}, 0, kRepeats})};
     for (const std::string& word : words) paths.push_back(path_of({separator, {Form::kChain, {word}}, 0, kRepeats}));
-    const std::vector<double> ms = block(paths);
-    for (std::size_t i = 0; i < words.size(); ++i) costs[words[i]].push_back((ms[i + 1] - ms[0]) / kRepeats);
-    return ms[0];
+    const std::vector<Answers> answers = block(paths);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      append(answers[i + 1], costs[words[i]].with);
+      append(answers[0], costs[words[i]].without);
+    }
+    return least_of(answers[0]);
   }
 
   /// Moves between layouts around a separator count in the times of operators, and would be taken for something saved. If there are none
   /// around either, the cheaper one is taken.
   void choose_separator() {
     struct Tried {
-      std::map<std::string, std::vector<double>> costs;
+      std::map<std::string, OperatorAnswers> costs;
       double least_ms = 1e300;
       double all = 0;
     };
@@ -133,7 +153,7 @@ class Detector {
       for (std::size_t i = 0; i < tried.size(); ++i)
         tried[i].least_ms = std::min(tried[i].least_ms, measure_words(static_cast<Separator>(i), words_, tried[i].costs));
     for (Tried& one : tried)
-      for (const auto& [word, costs] : one.costs) one.all += estimate_of(costs).middle;
+      for (const auto& [word, answers] : one.costs) one.all += answers.cost().middle;
     const auto& [image, channels] = tried;
     const bool of_channels =
         image.all > kChangesLayout * channels.all || (channels.all <= kChangesLayout * image.all && channels.least_ms < image.least_ms);
@@ -145,8 +165,8 @@ class Detector {
   void measure_costs(const std::vector<Pattern>& open) {
     std::vector<std::string> words;
     for (const std::string& word : words_) {
-      const Estimate cost = estimate_of(costs_[word]);
-      const bool exact = costs_[word].size() >= kLeastBlocks && cost.error < kExactCost * cost.middle;
+      const Estimate cost = costs_[word].cost();
+      const bool exact = costs_[word].with.size() >= kLeastAnswers && cost.error < kExactCost * cost.middle;
       const bool is_needed = std::any_of(open.begin(), open.end(), [&](const Pattern& pattern) {
         return std::find(pattern.words.begin(), pattern.words.end(), word) != pattern.words.end();
       });
@@ -157,11 +177,20 @@ class Detector {
 
   /// The time that a saving is held against: a join saves what its last operator takes.
   Estimate cost_of(const Pattern& pattern) {
-    if (pattern.form == Form::kJoin) return estimate_of(costs_[pattern.words.back()]);
+    if (pattern.form == Form::kJoin) return costs_[pattern.words.back()].cost();
     Estimate cheapest{1e300, 0};
     for (const std::string& word : pattern.words)
-      if (const Estimate cost = estimate_of(costs_[word]); cost.middle < cheapest.middle) cheapest = cost;
+      if (const Estimate cost = costs_[word].cost(); cost.middle < cheapest.middle) cheapest = cost;
     return cheapest;
+  }
+
+  /// What the dearer one takes of the operators that the cut is between: in a join the last one and those before it.
+  double dearer_of(const Pattern& pattern, std::size_t cut) {
+    double dearer = 0;
+    const bool join = pattern.form == Form::kJoin;
+    for (std::size_t i = join ? 0 : cut - 1; i < pattern.words.size() && (join || i <= cut); ++i)
+      dearer = std::max(dearer, costs_[pattern.words[i]].cost().middle);
+    return dearer;
   }
 
   /// Measures one block of a pattern, and answers if that is enough.
@@ -172,32 +201,31 @@ class Detector {
     if (question.paths.empty()) {
       for (int cut = 0; cut <= cuts; ++cut) question.paths.push_back(path_of({separator_, pattern, cut, kRepeats}));
       rule.simple = simple_rule(pattern);
-      question.savings.resize(static_cast<std::size_t>(cuts));
+      question.answers.resize(question.paths.size());
     }
-    const std::vector<double> ms = block(question.paths);
+    const std::vector<Answers> answers = block(question.paths);
+    for (std::size_t i = 0; i < answers.size(); ++i) append(answers[i], question.answers[i]);
     const Estimate cost = cost_of(pattern);
     ++rule.rounds;
     rule.cheaper_ms = cost.middle;
     rule.saving_ms = 1e300;
     rule.p_value = 0;
     bool all_fused = true, one_apart = false;
-    for (std::size_t cut = 0; cut < question.savings.size(); ++cut) {
-      std::vector<double>& savings = question.savings[cut];
-      savings.push_back((ms[cut + 1] - ms[0]) / kRepeats);
-      const Estimate saving = estimate_of(savings);
-      const Verdict verdict = verdict_of(saving, cost);
+    for (std::size_t cut = 1; cut < question.answers.size(); ++cut) {
+      const Estimate saving = beyond(question.answers[0], question.answers[cut]);
+      const Verdict verdict = verdict_of(saving, cost, dearer_of(pattern, cut));
       rule.saving_ms = std::min(rule.saving_ms, saving.middle);
       rule.p_value = std::max(rule.p_value, verdict.p_value);
       all_fused = all_fused && verdict.fused.value_or(false);
       one_apart = one_apart || !verdict.fused.value_or(true);
     }
-    if (question.savings[0].size() >= kLeastBlocks && (all_fused || one_apart)) rule.fused = all_fused;
+    if (question.answers[0].size() >= kLeastAnswers && (all_fused || one_apart)) rule.fused = all_fused;
   }
 
   /// The least time of a model of one repeat.
   double bare_ms(const Pattern& pattern) {
     const auto [known, is_new] = bare_ms_.try_emplace(pattern, 0);
-    if (is_new) known->second = block({path_of({separator_, pattern, kBare, 1})})[0];
+    if (is_new) known->second = least_of(block({path_of({separator_, pattern, kBare, 1})})[0]);
     return known->second;
   }
 
@@ -223,7 +251,7 @@ class Detector {
   std::vector<std::string> words_;
   std::vector<Pattern> pairs_;
   Separator separator_ = Separator::kImage;
-  std::map<std::string, std::vector<double>> costs_;  // by word, of each block
+  std::map<std::string, OperatorAnswers> costs_;  // by word
   std::map<Pattern, Question> questions_;
   std::map<Pattern, Rule> rules_;
   std::map<Pattern, double> bare_ms_;

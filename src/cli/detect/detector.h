@@ -2,9 +2,8 @@
 //
 // A pattern (patterns.h) is measured side by side and with a separator between its operators. Both models have the same operators and
 // separators, so that their difference is what the operators save by being neighbours, and neither the cost of a call nor what a separator
-// takes is in it. A block is the least time of each over two visits, forwards and backwards: where memory lies changes times by some per
-// cent from session to session, mostly upwards, and a machine that is slower for a while is so for both. A block gives one saving, and
-// blocks go on until the savings decide (evidence.h) or the time is over.
+// takes is in it. A block is two visits to each model, forwards and backwards: where memory lies changes times by some per cent from session
+// to session, mostly upwards. Blocks go on until their answers decide (evidence.h) or the time is over.
 //
 // One pass gives each open pattern a block, so that the time of those that are decided goes to those that are not. Pairs come first; chains
 // of three (where both pairs are fused), forks and joins (where one is) are asked about as soon as these pairs are known. A chain of three

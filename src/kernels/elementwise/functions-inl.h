@@ -201,6 +201,12 @@ HWY_INLINE V softplus(D d, V x) {
   return hn::Add(at_least(x, hn::Zero(d)), hn::Add(log(d, u), rest));
 }
 
+/// From `low` to `high`; what is no number stays so.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V within(D d, float low, float high, V x) {
+  return at_most(at_least(x, hn::Set(d, low)), hn::Set(d, high));
+}
+
 /// y = f(x). Called with a constant function inside a loop, or with any outside of one: the switch is not free. Of those that are many
 /// instructions, a trimmed build has what its models need (core/build_list.h); it opens no others.
 template <class D, class V = hn::Vec<D>>

@@ -96,7 +96,7 @@ class OverlappingPool {
       }
       held = taps;
       float* const to = out_.at<float>(first_row + row, columns.begin);
-      runs_.binary(BinaryFunction::kDiv, {.values = to}, {.values = divisors.data()}, to, floats(columns.size()));
+      runs_.binary(BinaryFunction::kDiv, {.values = to}, {.values = divisors.data()}, {}, to, floats(columns.size()));
     }
   }
 

@@ -58,6 +58,7 @@ HWY_INLINE void pool_window_taps(D d, const PoolPixels& run, std::int64_t offset
     const hn::Vec<D> divisor = hn::Set(d, run.divisor);
     for (auto& a : acc) a = hn::Div(a, divisor);
   }
+  for (auto& a : acc) a = fn::within(d, run.bounds.low, run.bounds.high, a);
 }
 
 /// Channels that fit one vector. What is written beyond a pixel the next ones write over, so those at the end go alone.

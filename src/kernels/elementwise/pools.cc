@@ -39,6 +39,7 @@ class PoolRow {
         in_(call.inputs[0].view),
         out_(call.outputs[0].view),
         runs_(runs),
+        finish_(a_.activation),
         row_(row),
         channels_(channels),
         window_(pool_window(a_, row, 0)) {}
@@ -66,19 +67,21 @@ class PoolRow {
                    .out_step = out_.pixel_pitch / kFloat,
                    .channels = channels_.size(),
                    .pixels = pixels,
-                   .divisor = static_cast<float>(window_.divisor)};
+                   .divisor = static_cast<float>(window_.divisor),
+                   .bounds = finish_.bounds()};
     if (run.taps > 0)
       for (std::int64_t y = window_.y.begin; y < window_.y.end; y += window_.y.step)
         rows[static_cast<std::size_t>(run.row_count++)] = in_.at<const float>(window_.first_row + y, window_.x.begin) + channels_.begin;
     float* const to = out_.at<float>(row_, x) + channels_.begin;
     runs_.pool_pixels(a_.kind, run, to);
-    if (run.out_step == run.channels) return activate(runs_, a_.activation, to, pixels * run.channels);
-    for (std::int64_t p = 0; p < pixels; ++p) activate(runs_, a_.activation, to + p * run.out_step, run.channels);
+    if (run.out_step == run.channels) return finish_(runs_, to, pixels * run.channels);
+    for (std::int64_t p = 0; p < pixels; ++p) finish_(runs_, to + p * run.out_step, run.channels);
   }
 
   const operators::PoolParameters& a_;
   const RowView &in_, &out_;
   const RunTable& runs_;
+  const Finish finish_;
   std::int64_t row_;
   ChannelRange channels_;
   PoolWindow window_;
@@ -91,14 +94,15 @@ void pool_row(const KernelCall& call, const RunTable& runs, std::int64_t row, Ch
       has_pool(0) && channels.size() == out.channels ? joined_columns(a, in, out) : Interval<std::int64_t>{0, 0};
   if constexpr (has_pool(0))
     if (PoolRow apart(call, runs, row, channels); joined.begin == joined.end && apart.takes()) return apart.run();
-  PoolRun run{&in, pool_window(a, row, 0), channels.begin, channels.size()};
+  const Finish finish(a.activation);
+  PoolRun run{&in, pool_window(a, row, 0), channels.begin, channels.size(), finish.bounds()};
   for (std::int64_t x = 0; x < out.pixels;) {
     const std::int64_t pixels = x == joined.begin ? std::max<std::int64_t>(1, joined.size()) : 1;
     move_to_column(a, x, run.window);
     run.count = pixels * channels.size();
     float* to = out.at<float>(row, x) + channels.begin;
     runs.pool(a.kind, run, to);
-    activate(runs, a.activation, to, run.count);
+    finish(runs, to, run.count);
     x += pixels;
   }
 }

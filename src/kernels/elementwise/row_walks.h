@@ -41,15 +41,38 @@ void for_grouped_rows(const KernelCall& call, const Body& body) noexcept {
 /// Are the pixels of a row neighbours, so that the row is one run?
 inline bool closed_rows(const RowView& view) noexcept { return view.pixel_pitch == view.channels * std::int64_t{sizeof(float)}; }
 
-/// Calls compute(first, count) for n elements, in pieces that the first cache keeps until an activation has read them.
+/// The activation of a result: a Relu's or a clip's bounds, which loops keep results within in registers, and what is left to do in a second
+/// pass, while the result is still in the first cache; no inner loop exists once a function.
+class Finish {
+ public:
+  explicit Finish(const Activation& f) noexcept {
+    if (f.function == Function::kRelu)
+      bounds_.low = 0;
+    else if (f.function == Function::kClip)
+      bounds_ = {f.a, f.b};
+    else
+      pass_ = f;
+  }
+  Bounds bounds() const noexcept { return bounds_; }
+  bool passes() const noexcept { return pass_.function != Function::kNone; }
+  void operator()(const RunTable& runs, float* out, std::int64_t n) const noexcept {
+    if (passes()) runs.unary(pass_, out, out, n);
+  }
+
+ private:
+  Bounds bounds_;
+  Activation pass_;
+};
+
+/// Calls compute(first, count) for n elements, in pieces that the first cache keeps until a second pass has read them.
 template <class Compute>
-void for_activated_pieces(const Activation& f, std::int64_t n, const Compute& compute) noexcept {
+void for_finished_pieces(const Finish& finish, std::int64_t n, const Compute& compute) noexcept {
   constexpr std::int64_t kPiece = 2048;
-  const std::int64_t at_once = f.function == Function::kNone ? n : kPiece;
+  const std::int64_t at_once = finish.passes() ? kPiece : n;
   for (std::int64_t first = 0; first < n; first += at_once) compute(first, std::min(at_once, n - first));
 }
 
-/// The activation of a result, while it is still in the first cache. A second pass, so that no inner loop exists once a function.
+/// The whole activation of a result, in a second pass.
 inline void activate(const RunTable& runs, const Activation& f, float* out, std::int64_t n) noexcept {
   if (f.function != Function::kNone) runs.unary(f, out, out, n);
 }

@@ -53,16 +53,19 @@ HWY_INLINE void each(const Op& op, float* out, std::int64_t n) {
   }
 }
 
+HWY_INLINE V within(Bounds bounds, V x) { return fn::within(D(), bounds.low, bounds.high, x); }
+
 struct Affine {
   const float *in, *scale, *shift;
+  Bounds bounds;
   template <class Load>
   HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
-    return fn::fused(load(in, i), load(scale, i), load(shift, i));
+    return within(bounds, fn::fused(load(in, i), load(scale, i), load(shift, i)));
   }
 };
 
-void affine(const float* in, const float* scale, const float* shift, float* out, std::int64_t n) noexcept {
-  each(Affine{in, scale, shift}, out, n);
+void affine(const float* in, const float* scale, const float* shift, Bounds bounds, float* out, std::int64_t n) noexcept {
+  each(Affine{in, scale, shift, bounds}, out, n);
 }
 
 template <Function f>
@@ -106,6 +109,7 @@ HWY_INLINE V combine(V a, V b) {
 template <BinaryFunction op, int a_step, int b_step>
 struct Binary {
   const float *a, *b;
+  Bounds bounds;
   template <class Load>
   HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
     V va, vb;
@@ -117,25 +121,26 @@ struct Binary {
       vb = load(b, i);
     else
       vb = hn::Set(D(), *b);
-    return combine<op>(va, vb);
+    return within(bounds, combine<op>(va, vb));
   }
 };
 
 template <BinaryFunction op>
-void binary_as(Stream a, Stream b, float* out, std::int64_t n) noexcept {
-  if (a.step == 1 && b.step == 1) return each(Binary<op, 1, 1>{a.values, b.values}, out, n);
-  if (a.step == 1) return each(Binary<op, 1, 0>{a.values, b.values}, out, n);
-  if (b.step == 1) return each(Binary<op, 0, 1>{a.values, b.values}, out, n);
-  each(Binary<op, 0, 0>{a.values, b.values}, out, n);
+void binary_as(Stream a, Stream b, Bounds bounds, float* out, std::int64_t n) noexcept {
+  if (a.step == 1 && b.step == 1) return each(Binary<op, 1, 1>{a.values, b.values, bounds}, out, n);
+  if (a.step == 1) return each(Binary<op, 1, 0>{a.values, b.values, bounds}, out, n);
+  if (b.step == 1) return each(Binary<op, 0, 1>{a.values, b.values, bounds}, out, n);
+  each(Binary<op, 0, 0>{a.values, b.values, bounds}, out, n);
 }
 
 /// What `power` makes of the exponent 3, without its other cases.
 struct Cube {
   const float* in;
+  Bounds bounds;
   template <class Load>
   HWY_INLINE V operator()(const Load& load, std::int64_t i) const {
     const V x = load(in, i);
-    return hn::Mul(hn::Mul(x, x), x);
+    return within(bounds, hn::Mul(hn::Mul(x, x), x));
   }
 };
 
@@ -143,27 +148,27 @@ struct Cube {
 constexpr bool kCallsAnyRun = kHasFamilies || has_kernel(kernel_id::kRecurrent) ||
                               has_any_kernel(kernel_id::kRecurrentEightBits, kernel_id::kRecurrentFourBitsHalfScales);
 
-void binary(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept {
+void binary(BinaryFunction op, Stream a, Stream b, Bounds bounds, float* out, std::int64_t n) noexcept {
   // Pools alone ask for means.
-  if constexpr (!has_kernel(kernel_id::kBinary) && !kCallsAnyRun) return binary_as<BinaryFunction::kDiv>(a, b, out, n);
+  if constexpr (!has_kernel(kernel_id::kBinary) && !kCallsAnyRun) return binary_as<BinaryFunction::kDiv>(a, b, bounds, out, n);
   switch (op) {
     case BinaryFunction::kAdd:
-      return binary_as<BinaryFunction::kAdd>(a, b, out, n);
+      return binary_as<BinaryFunction::kAdd>(a, b, bounds, out, n);
     case BinaryFunction::kSub:
-      return binary_as<BinaryFunction::kSub>(a, b, out, n);
+      return binary_as<BinaryFunction::kSub>(a, b, bounds, out, n);
     case BinaryFunction::kMul:
-      return binary_as<BinaryFunction::kMul>(a, b, out, n);
+      return binary_as<BinaryFunction::kMul>(a, b, bounds, out, n);
     case BinaryFunction::kDiv:
-      return binary_as<BinaryFunction::kDiv>(a, b, out, n);
+      return binary_as<BinaryFunction::kDiv>(a, b, bounds, out, n);
     case BinaryFunction::kPrelu:
-      return binary_as<BinaryFunction::kPrelu>(a, b, out, n);
+      return binary_as<BinaryFunction::kPrelu>(a, b, bounds, out, n);
     case BinaryFunction::kMax:
-      return binary_as<BinaryFunction::kMax>(a, b, out, n);
+      return binary_as<BinaryFunction::kMax>(a, b, bounds, out, n);
     case BinaryFunction::kMin:
-      return binary_as<BinaryFunction::kMin>(a, b, out, n);
+      return binary_as<BinaryFunction::kMin>(a, b, bounds, out, n);
     case BinaryFunction::kPow:
-      if (a.step == 1 && b.step == 0 && *b.values == 3.0f) return each(Cube{a.values}, out, n);
-      return binary_as<BinaryFunction::kPow>(a, b, out, n);
+      if (a.step == 1 && b.step == 0 && *b.values == 3.0f) return each(Cube{a.values, bounds}, out, n);
+      return binary_as<BinaryFunction::kPow>(a, b, bounds, out, n);
   }
 }
 
@@ -258,6 +263,7 @@ HWY_INLINE void pool_vectors(const PoolRun& run, const Load& load, std::int64_t 
   } else {
     pool_mean(run, load, channel, acc);
   }
+  for (V& a : acc) a = within(run.bounds, a);
 }
 
 template <PoolingKind kind>
@@ -313,7 +319,7 @@ void row_means(const float* from, std::int64_t row_floats, std::int64_t n, std::
 
 void pool(PoolingKind kind, const PoolRun& run, float* out) noexcept {
   if (kind == PoolingKind::kAverage && sums_lanes(*run.in, run.window)) {
-    *out = mean_of_rows(run);
+    *out = hn::GetLane(within(run.bounds, hn::Set(D(), mean_of_rows(run))));
     return;
   }
   kind == PoolingKind::kMax ? pool_as<PoolingKind::kMax>(run, out) : pool_as<PoolingKind::kAverage>(run, out);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "sluice/core/activation.h"
 #include "sluice/core/cpu.h"
@@ -20,12 +21,19 @@ struct Stream {
   Stream later(std::int64_t elements) const { return {values + elements * step, step}; }
 };
 
+/// What results are kept within, while they are in registers: the ends of a Relu or a clip. What is no number stays so.
+struct Bounds {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
 /// Channels [first, first + count) of one output pixel of a pool.
 struct PoolRun {
   const RowView* in = nullptr;
   PoolWindow window;
   std::int64_t first = 0;
   std::int64_t count = 0;
+  Bounds bounds = {};
 };
 
 /// All channels of neighbouring output pixels of a pool whose windows have one form: the taps of each row that lie inside, one behind the other.
@@ -41,6 +49,7 @@ struct PoolPixels {
   std::int64_t channels = 0;
   std::int64_t pixels = 0;
   float divisor = 1.0f;  // of a mean
+  Bounds bounds = {};
 };
 
 /// What a fold adds to values that lie side by side: `taps` of them each, `step` floats apart.
@@ -77,10 +86,10 @@ inline constexpr std::int64_t kMostLrnFloats = 4096;
 struct RunTable {
   /// out[i] = f(in[i])
   void (*unary)(const Activation& f, const float* in, float* out, std::int64_t n) noexcept = nullptr;
-  /// out[i] = in[i] * scale[i] + shift[i], rounded once
-  void (*affine)(const float* in, const float* scale, const float* shift, float* out, std::int64_t n) noexcept = nullptr;
-  /// out[i] = a[i] op b[i]
-  void (*binary)(BinaryFunction op, Stream a, Stream b, float* out, std::int64_t n) noexcept = nullptr;
+  /// out[i] = in[i] * scale[i] + shift[i], rounded once, within bounds
+  void (*affine)(const float* in, const float* scale, const float* shift, Bounds bounds, float* out, std::int64_t n) noexcept = nullptr;
+  /// out[i] = a[i] op b[i], within bounds
+  void (*binary)(BinaryFunction op, Stream a, Stream b, Bounds bounds, float* out, std::int64_t n) noexcept = nullptr;
   /// The whole last axis: exp(x - max) / sum, or x - max - log(sum); summed as reference/normalize.cc says.
   void (*softmax)(bool log, const float* in, float* out, std::int64_t n) noexcept = nullptr;
   /// The same of `count` rows that lie behind each other.

@@ -57,7 +57,7 @@ void affine_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& out = call.outputs[0].view;
   const auto* scale = reinterpret_cast<const float*>(call.weights[0].data);
   const auto* shift = reinterpret_cast<const float*>(call.weights[1].data);
-  const Activation& activation = call.parameters<operators::AffineParameters>().activation;
+  const Finish finish(call.parameters<operators::AffineParameters>().activation);
   if (closed_rows(in) && closed_rows(out) && out.channels > 0 && out.channels <= RepeatedChannels::kMostChannels) {
     const RepeatedChannels scales(scale, out.channels), shifts(shift, out.channels);
     for_joined_rows(call, in.dense() && out.dense(), [&](std::int64_t row, std::int64_t rows) {
@@ -65,8 +65,8 @@ void affine_step(const KernelCall& call, const RunTable& runs) noexcept {
       for (std::int64_t i = 0; i < count; i += scales.size()) {
         const std::int64_t n = std::min(scales.size(), count - i);
         float* to = out.at<float>(row) + i;
-        runs.affine(in.at<const float>(row) + i, scales.values(), shifts.values(), to, n);
-        activate(runs, activation, to, n);
+        runs.affine(in.at<const float>(row) + i, scales.values(), shifts.values(), finish.bounds(), to, n);
+        finish(runs, to, n);
       }
     });
     return;
@@ -74,8 +74,8 @@ void affine_step(const KernelCall& call, const RunTable& runs) noexcept {
   for_grouped_rows(call, [&](std::int64_t row) {
     for (std::int64_t pixel = 0; pixel < out.pixels; ++pixel) {
       float* to = out.at<float>(row, pixel);
-      runs.affine(in.at<const float>(row, pixel), scale, shift, to, out.channels);
-      activate(runs, activation, to, out.channels);
+      runs.affine(in.at<const float>(row, pixel), scale, shift, finish.bounds(), to, out.channels);
+      finish(runs, to, out.channels);
     }
   });
 }
@@ -155,6 +155,7 @@ namespace {
 void repeat_binary(const KernelCall& call, const RunTable& runs, const Walker& a, const Walker& b) noexcept {
   const RowView& out = call.outputs[0].view;
   const auto& parameters = call.parameters<operators::BinaryParameters>();
+  const Finish finish(parameters.activation);
   const bool first_repeats = a.repeats();
   const Walker& walked = first_repeats ? b : a;
   const Stream channels = (first_repeats ? a : b).at((first_repeats ? a : b).row(0), 0);
@@ -167,8 +168,8 @@ void repeat_binary(const KernelCall& call, const RunTable& runs, const Walker& a
       const std::int64_t n = std::min(repeated.size(), count - i);
       float* to = out.at<float>(row) + i;
       const Stream other{from.values + i * from.step, from.step}, same{repeated.values(), 1};
-      runs.binary(parameters.function, first_repeats ? same : other, first_repeats ? other : same, to, n);
-      activate(runs, parameters.activation, to, n);
+      runs.binary(parameters.function, first_repeats ? same : other, first_repeats ? other : same, finish.bounds(), to, n);
+      finish(runs, to, n);
     }
   });
 }
@@ -222,6 +223,7 @@ void scatter(const float* from, const RowView& view, std::int64_t first, std::in
 void broadcast_binary(const KernelCall& call, const RunTable& runs) noexcept {
   const Operand& out = call.outputs[0];
   const auto& parameters = call.parameters<operators::BinaryParameters>();
+  const Finish finish(parameters.activation);
   const std::array operands{broadcast_operand(call.inputs[0], out.shape), broadcast_operand(call.inputs[1], out.shape)};
   const std::int64_t row_floats = out.view.pixels * out.view.channels;
   for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
@@ -237,8 +239,8 @@ void broadcast_binary(const KernelCall& call, const RunTable& runs) noexcept {
             const auto from = [&](std::size_t operand) {
               return Stream{values[operand].template as<float>() + i * values[operand].step, static_cast<int>(values[operand].step)};
             };
-            runs.binary(parameters.function, from(0), from(1), to, n);
-            activate(runs, parameters.activation, to, n);
+            runs.binary(parameters.function, from(0), from(1), finish.bounds(), to, n);
+            finish(runs, to, n);
             if (!dense) scatter(to, out.view, first + i, n);
           }
           return true;
@@ -251,6 +253,7 @@ void broadcast_binary(const KernelCall& call, const RunTable& runs) noexcept {
 void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   const RowView& out = call.outputs[0].view;
   const auto& parameters = call.parameters<operators::BinaryParameters>();
+  const Finish finish(parameters.activation);
   const Walker a(call.inputs[0], call.outputs[0]), b(call.inputs[1], call.outputs[0]);
   if (closed_rows(out) && out.pixels * call.rows.size() > 1 && a.repeats() != b.repeats() && (a.repeats() ? b : a).whole_rows())
     return repeat_binary(call, runs, a, b);
@@ -258,10 +261,10 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   if (out.dense() && a.joined() && b.joined()) {
     for_joined_rows(call, true, [&](std::int64_t row, std::int64_t rows) {
       const Stream first = a.along(a.row(row)), second = b.along(b.row(row));
-      for_activated_pieces(parameters.activation, rows * out.pixels * out.channels, [&](std::int64_t i, std::int64_t n) {
+      for_finished_pieces(finish, rows * out.pixels * out.channels, [&](std::int64_t i, std::int64_t n) {
         float* const to = out.at<float>(row) + i;
-        runs.binary(parameters.function, first.later(i), second.later(i), to, n);
-        activate(runs, parameters.activation, to, n);
+        runs.binary(parameters.function, first.later(i), second.later(i), finish.bounds(), to, n);
+        finish(runs, to, n);
       });
     });
     return;
@@ -275,8 +278,8 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
   if (n < kShortRun && (dense || copies)) return broadcast_binary(call, runs);
   if (n <= GatheredRuns::kMostChannels && GatheredRuns::takes(call)) {
     GatheredRuns(call).run([&](const auto& values, float* to, std::int64_t count) {
-      runs.binary(parameters.function, values[0], values[1], to, count);
-      activate(runs, parameters.activation, to, count);
+      runs.binary(parameters.function, values[0], values[1], finish.bounds(), to, count);
+      finish(runs, to, count);
     });
     return;
   }
@@ -285,8 +288,8 @@ void binary_step(const KernelCall& call, const RunTable& runs) noexcept {
     const std::byte* b_row = b.row(row);
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       float* to = out.at<float>(row, piece);
-      runs.binary(parameters.function, a.at(a_row, piece), b.at(b_row, piece), to, n);
-      activate(runs, parameters.activation, to, n);
+      runs.binary(parameters.function, a.at(a_row, piece), b.at(b_row, piece), finish.bounds(), to, n);
+      finish(runs, to, n);
     }
   });
 }

@@ -111,7 +111,7 @@ PlainRefusal run_arithmetic(const PlainNode& node, const PlainTensor& out, std::
       if constexpr (std::is_same_v<T, float>) {
         if (count >= kWorthVectors)
           return runs.binary(kind, {values[0].template as<float>(), static_cast<int>(values[0].step)},
-                             {values[1].template as<float>(), static_cast<int>(values[1].step)}, out.as<float>() + first, count);
+                             {values[1].template as<float>(), static_cast<int>(values[1].step)}, {}, out.as<float>() + first, count);
       }
       const T *a = values[0].template as<T>(), *b = values[1].template as<T>();
       for (std::int64_t i = 0; i < count; ++i) out.as<T>()[first + i] = Function()(a[i * values[0].step], b[i * values[1].step]);

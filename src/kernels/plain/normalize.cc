@@ -66,7 +66,7 @@ PlainRefusal run_rms(const PlainNode& node, const PlainTensor& out, std::byte*) 
     float* const to = out.as<float>() + r * count;
     const double mean_of_squares = vectors.sum(Term::kSquare, from, count) / static_cast<double>(count);
     vectors.rescale({.scale = 1 / std::sqrt(mean_of_squares + node.real(1))}, from, to, count);
-    if (scales_rows) runs.binary(BinaryFunction::kMul, {.values = to, .step = 1}, {.values = factors, .step = 1}, to, count);
+    if (scales_rows) runs.binary(BinaryFunction::kMul, {.values = to, .step = 1}, {.values = factors, .step = 1}, {}, to, count);
   }
   for (const int parameter : {1, 2}) {
     if (!node.has(parameter) || (parameter == 1 && scales_rows)) continue;

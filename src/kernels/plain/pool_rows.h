@@ -232,7 +232,7 @@ class RowPool {
       *to /= divisor;
       return;
     }
-    runs_.binary(BinaryFunction::kDiv, {.values = to}, {.values = &divisor, .step = 0}, to, count);
+    runs_.binary(BinaryFunction::kDiv, {.values = to}, {.values = &divisor, .step = 0}, {}, to, count);
   }
 
   const PlainTensor& x_;

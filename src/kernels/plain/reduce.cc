@@ -206,8 +206,8 @@ void fold_exponentials(const PlainTensor& x, const Extents& strides, std::int64_
         const std::int64_t count = std::min(kPart, line - first), result = at[0] + first * steps[0];
         const float* const from = x.as<const float>() + i + first;
         if (steps[0] <= 1)
-          runs.binary(BinaryFunction::kSub, {.values = from}, {.values = largest + result, .step = static_cast<int>(steps[0])}, part.data(),
-                      count);
+          runs.binary(BinaryFunction::kSub, {.values = from}, {.values = largest + result, .step = static_cast<int>(steps[0])}, {},
+                      part.data(), count);
         else
           for (std::int64_t k = 0; k < count; ++k) part[static_cast<std::size_t>(k)] = from[k] - largest[result + k * steps[0]];
         runs.unary({.function = Function::kExp}, part.data(), part.data(), count);

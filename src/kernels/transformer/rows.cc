@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "src/kernels/targets.h"
 
@@ -104,39 +105,83 @@ void few_values(const float* in, const float* scale, const float* shift, float e
 
 #if HWY_TARGET == HWY_AVX3
 
-/// Two rows of sixteen-lane vectors at once, whose values stay in registers: with such vectors the order of `lane_sum` is one sum, vector after
-/// vector.
+/// Rows that fit some sixteen-lane vectors, several at once, whose values stay in registers: with such vectors the order of `lane_sum` is one
+/// sum, vector after vector, and then of its halves.
 inline constexpr std::int64_t kMostShort = 64;
+
+/// One step of sums in halves, of the rows in two vectors: each row is 2 * kHalf neighbouring lanes, of which the upper half is added to the
+/// lower one. Sums of `a` and of `b` take turns, kHalf lanes of one and then of the other. Which of several kinds of NaN comes out follows the
+/// order of operands, and so how many rows are taken at once.
+template <int kHalf>
+HWY_INLINE V add_halves(V a, V b) {
+  const D d;
+  if constexpr (kHalf == 8) {
+    return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+  } else if constexpr (kHalf == 4) {
+    return hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a), hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a)));
+  } else if constexpr (kHalf == 2) {
+    const hn::Repartition<double, D> pairs;
+    const auto a2 = hn::BitCast(pairs, a), b2 = hn::BitCast(pairs, b);
+    return hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, a2, b2)), hn::BitCast(d, hn::InterleaveUpper(pairs, a2, b2)));
+  } else {
+    return hn::Add(hn::OddEven(hn::DupEven(b), a), hn::OddEven(b, hn::DupOdd(a)));
+  }
+}
+
+/// In which lane the sum of row r lies: its four bits turned round, since each step puts the rows of two vectors side by side.
+constexpr int lane_of_row(int r) noexcept { return (r & 1) << 3 | (r & 2) << 1 | (r & 4) >> 1 | (r & 8) >> 3; }
+
+/// The sum of each row's lanes, as `sum_in_halves` adds them; that of row r in lane_of_row(r). The rows are overwritten.
+template <int kRows>
+HWY_INLINE V sums_of_rows(V (&rows)[kRows]) {
+  const auto step = [&](auto half, int count) HWY_ATTR {
+    HWY_UNROLL(8)
+    for (int i = 0; i < std::max(1, count / 2); ++i) rows[i] = add_halves<half.value>(rows[2 * i], rows[count == 1 ? 0 : 2 * i + 1]);
+  };
+  step(std::integral_constant<int, 8>(), kRows);
+  step(std::integral_constant<int, 4>(), std::max(1, kRows / 2));
+  step(std::integral_constant<int, 2>(), std::max(1, kRows / 4));
+  step(std::integral_constant<int, 1>(), std::max(1, kRows / 8));
+  return rows[0];
+}
 
 /// kRows rows of n values, more than kVectors - 1 vectors and no more than kVectors.
 template <int kVectors, int kRows>
 HWY_INLINE void short_rows(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n) {
   const D d;
   const auto last = hn::FirstN(d, static_cast<std::size_t>(n - (kVectors - 1) * kLanes));
-  const auto count = static_cast<float>(n);
+  const V count = hn::Set(d, static_cast<float>(n));
   const auto load = [&](const float* from, int v) HWY_ATTR {
     return v + 1 < kVectors ? hn::LoadU(d, from + v * kLanes) : hn::MaskedLoad(last, d, from + v * kLanes);
   };
-  V x[kRows][kVectors], factor[kRows];
+  HWY_ALIGN float of_rows[kLanes];  // means, then factors
+  V x[kRows][kVectors], sums[kRows];
+  HWY_UNROLL(16)
   for (int r = 0; r < kRows; ++r) {
-    V sum = hn::Zero(d);
+    sums[r] = hn::Zero(d);
     HWY_UNROLL(4)
-    for (int v = 0; v < kVectors; ++v) sum = hn::Add(sum, x[r][v] = load(in + r * n, v));
-    const V mean = hn::Set(d, lanes::sum_in_halves(d, sum) / count);
-    V squares = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) sums[r] = hn::Add(sums[r], x[r][v] = load(in + r * n, v));
+  }
+  hn::Store(hn::Div(sums_of_rows(sums), count), d, of_rows);
+  HWY_UNROLL(16)
+  for (int r = 0; r < kRows; ++r) {
+    const V mean = hn::Set(d, of_rows[lane_of_row(r)]);
+    sums[r] = hn::Zero(d);
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
       x[r][v] = hn::Sub(x[r][v], mean);
       const V counted = v + 1 < kVectors ? x[r][v] : hn::IfThenElseZero(last, x[r][v]);
-      squares = fn::fused(counted, counted, squares);
+      sums[r] = fn::fused(counted, counted, sums[r]);
     }
-    factor[r] = hn::Set(d, 1.0f / std::sqrt(lanes::sum_in_halves(d, squares) / count + epsilon));
   }
+  const V variances = hn::Div(sums_of_rows(sums), count);
+  hn::Store(hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Add(variances, hn::Set(d, epsilon)))), d, of_rows);
   HWY_UNROLL(4)
   for (int v = 0; v < kVectors; ++v) {
     const V scales = load(scale, v), shifts = load(shift, v);
+    HWY_UNROLL(16)
     for (int r = 0; r < kRows; ++r) {
-      const V y = fn::fused(hn::Mul(x[r][v], factor[r]), scales, shifts);
+      const V y = fn::fused(hn::Mul(x[r][v], hn::Set(d, of_rows[lane_of_row(r)])), scales, shifts);
       float* const to = out + r * n + v * kLanes;
       v + 1 < kVectors ? hn::StoreU(y, d, to) : hn::BlendedStore(y, last, d, to);
     }
@@ -146,9 +191,10 @@ HWY_INLINE void short_rows(const float* in, const float* scale, const float* shi
 template <int kVectors>
 void all_short_rows(const float* in, const float* scale, const float* shift, float epsilon, float* out, std::int64_t n,
                     std::int64_t count) noexcept {
+  constexpr int kRows = kVectors == 1 ? 16 : kVectors == 2 ? 8 : 4;  // what registers hold
   std::int64_t row = 0;
-  for (; row + 2 <= count; row += 2) short_rows<kVectors, 2>(in + row * n, scale, shift, epsilon, out + row * n, n);
-  if (row < count) short_rows<kVectors, 1>(in + row * n, scale, shift, epsilon, out + row * n, n);
+  for (; row + kRows <= count; row += kRows) short_rows<kVectors, kRows>(in + row * n, scale, shift, epsilon, out + row * n, n);
+  for (; row < count; ++row) short_rows<kVectors, 1>(in + row * n, scale, shift, epsilon, out + row * n, n);
 }
 
 #endif

@@ -45,7 +45,7 @@ class GateRun {
 
  private:
   void binary(BinaryFunction op, elementwise::Stream a, const float* b, float* out) const noexcept {
-    runs_.binary(op, a, {b, 1}, out, count_);
+    runs_.binary(op, a, {b, 1}, {}, out, count_);
   }
 
   const RunTable& runs_;
