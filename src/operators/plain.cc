@@ -1,6 +1,9 @@
 // The long tail: what holds of every plain operator. Types, shapes and arguments are checked by code that knows the operator: by its
 // kernel, which the planner and the executor ask (operators/generic.h).
+#include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstdint>
 
 #include "src/operators/families.h"
 #include "src/operators/node_check.h"
@@ -32,6 +35,52 @@ AxisRelations relate_plain(const Graph& graph, const Node& node, std::size_t inp
 }
 AxisRelations relate_weight(const Graph&, const Node&, std::size_t) noexcept { return AxisRelations(kPanelAxes); }
 
+/// Of an output of those operators of the long tail that compute much and say by their shapes how much (operators/generic.h has the numbers), at the
+/// speed of layers; 0 of all others.
+std::uint64_t plain_flops(const Graph& graph, const Node& node) noexcept {
+  const auto shape = [&](std::size_t input) -> Shape {
+    return input < node.inputs.size() ? graph.tensor(node.inputs[input]).shape : Shape{1};
+  };
+  const auto count = [](const Shape& s) { return static_cast<double>(std::max<std::int64_t>(s.element_count(), 1)); };
+  const auto extent = [](const Shape& s, int axis) { return static_cast<double>(s.rank() > 0 ? std::max<std::int64_t>(s[axis], 1) : 1); };
+  const auto products = [&](const Shape& weights) { return 2 * count(weights) / extent(weights, 0); };  // all inputs and taps of an output
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  constexpr double kOneAfterTheOther = 40;  // in time a running sum's addition is so many of a layer
+  double flops = 0;
+  switch (node.as<PlainAttributes>().op) {
+    case 380:  // Conv
+    case 381:  // ConvInteger
+      flops = products(shape(1));
+      break;
+    case 382:  // QLinearConv
+      flops = products(shape(3));
+      break;
+    case 383:  // ConvTranspose
+      flops = products(shape(1)) * count(shape(0)) / count(out);
+      break;
+    case 460:    // DFT
+    case 461: {  // STFT: as many steps as the transform's extent has bits, which is the longest one of most
+      double longest = 2;
+      for (int axis = 0; axis < out.rank(); ++axis) longest = std::max(longest, extent(out, axis));
+      flops = kOneAfterTheOther * std::log2(longest);
+      break;
+    }
+    case 480:  // MatMulInteger
+    case 481:  // QLinearMatMul
+    case 482:  // MatMul
+      flops = 2 * extent(shape(0), std::max(shape(0).rank() - 1, 0));
+      break;
+    case 182:  // CumSum
+    case 183:  // CumProd
+      flops = kOneAfterTheOther;
+      break;
+    default:
+      break;
+  }
+  constexpr double kMost = 1e12;
+  return static_cast<std::uint64_t>(std::min(flops, kMost));
+}
+
 }  // namespace
 
 constexpr OperatorDefinition kPlain = {
@@ -42,6 +91,7 @@ constexpr OperatorDefinition kPlain = {
     .infer = infer_nothing,
     .relate_input = relate_plain,
     .relate_weight = relate_weight,
+    .flops_per_output = plain_flops,
 };
 
 }  // namespace sluice::operators

@@ -12,6 +12,8 @@
 #include <bit>
 #include <optional>
 
+#include "sluice/core/sort.h"
+
 namespace sluice::profiler {
 namespace {
 
@@ -153,13 +155,24 @@ Choice choose_field(Field& field, bool runs_differ) {
 /// So few samples cannot tell the terms apart, of which each kernel has some that are always zero.
 constexpr std::size_t kFewSamples = 17;
 
-/// Rates of all variants, made those of one of them by the mean of what its samples take of their times.
-KernelRates scaled_rates(const KernelRates& all, std::span<const KernelSample> samples, detail::TileExtent tile) {
-  double ratio = 0;
-  for (const KernelSample& sample : samples)
-    ratio += sample.seconds / std::max(detail::fitted_seconds(all, sample.work, tile), detail::kLeastSeconds) /
-             static_cast<double>(samples.size());
-  KernelRates rates = all;
+/// Rates that a kernel's samples scale: of all its variants, by the mean of what its own samples take of their times; or of its like, by what all of
+/// them take together, since nets' time is in long steps.
+struct Shared {
+  KernelRates rates;
+  bool of_its_like = false;
+};
+
+/// Made those of one kernel.
+KernelRates scaled_rates(const Shared& all, std::span<const KernelSample> samples, detail::TileExtent tile) {
+  double ratio = 0, seconds = 0, fitted = 0;
+  for (const KernelSample& sample : samples) {
+    const double each = std::max(detail::fitted_seconds(all.rates, sample.work, tile), detail::kLeastSeconds);
+    ratio += sample.seconds / each / static_cast<double>(samples.size());
+    seconds += sample.seconds;
+    fitted += each;
+  }
+  if (all.of_its_like) ratio = seconds / fitted;
+  KernelRates rates = all.rates;
   rates.kernel = samples.front().kernel;
   for (double& each : rates.seconds_per) each *= ratio;
   return rates;
@@ -167,7 +180,7 @@ KernelRates scaled_rates(const KernelRates& all, std::span<const KernelSample> s
 
 /// Mean square of what each of a few samples is missed by when rates and weights are fitted to the others alone: rates pass through so
 /// few that the field finds nothing left to explain.
-double refitted_left_out(std::span<const KernelSample> samples, const KernelRates& fitted, const KernelRates* all, double noise,
+double refitted_left_out(std::span<const KernelSample> samples, const KernelRates& fitted, const Shared* all, double noise,
                          detail::TileExtent tile) {
   double squares = 0;
   for (std::size_t left = 0; left < samples.size(); ++left) {
@@ -187,8 +200,8 @@ double refitted_left_out(std::span<const KernelSample> samples, const KernelRate
   return squares;
 }
 
-/// Scales of features, weights of samples and the error, for rates that are fitted; `all`: those of all variants, where these are of them.
-void fit_correction(KernelRates& rates, const KernelRates* all, std::span<KernelSample> samples, detail::TileExtent tile) {
+/// Scales of features, weights of samples and the error, for rates that are fitted; `all`: those that were scaled, where these were.
+void fit_correction(KernelRates& rates, const Shared* all, std::span<KernelSample> samples, detail::TileExtent tile) {
   constexpr double kLeastError = 0.01;  // what two measurements differ by
   constexpr double kOfOneSample = 0.3;
   Field field(rates, samples, tile);
@@ -204,12 +217,45 @@ void fit_correction(KernelRates& rates, const KernelRates* all, std::span<Kernel
   rates.error = std::max({kLeastError, kOfOneSample / count, std::min(std::sqrt(mean_square), 1.0)});
 }
 
-/// The samples of all variants of a kernel's use.
+/// Powers take fifty times as long as sums, by terms of their own: other variants of their kernel say nothing of them.
+bool is_power(const UsedKernel& kernel) noexcept {
+  return kernel.kernel == kernels::kernel_id::kBinary && kernel.variant / 2 == static_cast<int>(BinaryFunction::kPow);
+}
+
+/// The samples of all variants of a kernel's use that are alike.
 std::vector<KernelSample> of_all_variants(const std::vector<KernelSample>& samples, const UsedKernel& kernel) {
   std::vector<KernelSample> found;
   for (const KernelSample& sample : samples)
-    if (sample.kernel.kernel == kernel.kernel && sample.kernel.use == kernel.use) found.push_back(sample);
+    if (sample.kernel.kernel == kernel.kernel && sample.kernel.use == kernel.use && is_power(sample.kernel) == is_power(kernel))
+      found.push_back(sample);
   return found;
+}
+
+/// Rates through so few samples say nothing of other shapes: fitted to two, whichever two terms lay closest had all of their time. (The first
+/// index of 46,000 rows, 5 us, was priced at 3 ms by what rows of four slices had taken.)
+constexpr std::size_t kSamplesThatTell = 5;
+
+/// What such a kernel takes, but for a factor: as an f32 kernel of the same layers of which there is more, or so much for each flop and byte
+/// and row as is usual.
+KernelRates rates_of_its_like(const std::vector<KernelRates>& fitted, const UsedKernel& kernel) {
+  UsedKernel like = kernel;
+  like.kernel = detail::f32_kernel_like(kernel.kernel);
+  const KernelRates* found = nullptr;
+  for (const KernelRates& rates : fitted)
+    if (rates.kernel.kernel == like.kernel && rates.kernel.use == like.use && (found == nullptr || rates.kernel.variant == like.variant))
+      found = &rates;
+  KernelRates rates{kernel, {}};
+  if (found != nullptr && like.kernel != kernel.kernel) {
+    rates.seconds_per = found->seconds_per;
+    return rates;
+  }
+  constexpr double kCall = 1e-7, kFlop = 2e-11, kByte = 2e-11, kRow = 2e-9, kFarByte = 3e-11;
+  rates.seconds_per[0] = kCall;
+  rates.seconds_per[1] = kFlop;
+  rates.seconds_per[2] = rates.seconds_per[3] = rates.seconds_per[4] = kByte;
+  rates.seconds_per[8] = kRow;
+  rates.seconds_per[10] = kFarByte;
+  return rates;
 }
 
 }  // namespace
@@ -217,17 +263,25 @@ std::vector<KernelSample> of_all_variants(const std::vector<KernelSample>& sampl
 void fit(DeviceProfile& profile) {
   const detail::TileExtent tile = detail::tile_of(profile);
   profile.kernels.clear();
-  for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
-    KernelRates rates;
-    std::optional<KernelRates> all;
-    if (samples.size() < kFewSamples) {
+  // Kernels of few samples follow what others are fitted to.
+  for (const bool of_few : {false, true}) {
+    std::vector<KernelRates> fitted;
+    for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
       const std::vector<KernelSample> variants = of_all_variants(profile.samples, samples.front().kernel);
-      if (variants.size() > samples.size()) all = fit_rates(variants, tile);
-    }
-    rates = all ? scaled_rates(*all, samples, tile) : fit_rates(samples, tile);
-    fit_correction(rates, all ? &*all : nullptr, samples, tile);
-    profile.kernels.push_back(rates);
-  });
+      if ((variants.size() < kSamplesThatTell) != of_few) return;
+      std::optional<Shared> all;
+      if (of_few)
+        all = Shared{rates_of_its_like(profile.kernels, samples.front().kernel), true};
+      else if (samples.size() < kFewSamples && variants.size() > samples.size())
+        all = Shared{fit_rates(variants, tile)};
+      KernelRates rates = all ? scaled_rates(*all, samples, tile) : fit_rates(samples, tile);
+      fit_correction(rates, all ? &*all : nullptr, samples, tile);
+      fitted.push_back(rates);
+    });
+    profile.kernels.insert(profile.kernels.end(), fitted.begin(), fitted.end());
+  }
+  sluice::sort(profile.kernels.begin(), profile.kernels.end(),
+               [](const KernelRates& a, const KernelRates& b) { return a.kernel < b.kernel; });
   place_samples(profile);
 }
 

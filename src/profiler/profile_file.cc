@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 11;       // 11: other terms of direct and dense layers and of pools; more lengths of interrupted runs
+constexpr int kVersion = 12;       // 12: other terms of slices, concatenations and layers of few outputs
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
@@ -125,7 +125,19 @@ KernelRates rates_of(const Json& json) {
   return rates;
 }
 
-KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
+/// Before version 12 slices and concatenations had the rows and pixels of their output, now they have pieces that are copied (step_work.cc). Those
+/// of a profile's corpus cut channels, and join those of two maps; of a model's own steps that is a guess.
+StepShape shape_by_pieces(const StepShape& before, KernelId kernel) {
+  const double maps = kernel == kernels::kernel_id::kConcat ? 2 : 1, pixels = static_cast<double>(before.rows) * before.columns;
+  constexpr double kAtOnce = 8, kMost = std::numeric_limits<std::uint32_t>::max();
+  StepShape shape = before;
+  shape.rows = static_cast<std::uint32_t>(std::clamp(std::min(pixels * maps, std::ceil(pixels * before.channels / kAtOnce)), 1.0, kMost));
+  shape.columns = 1;
+  shape.channels = static_cast<std::uint32_t>(std::clamp(std::round(pixels * before.channels / shape.rows), 1.0, kMost));
+  return shape;
+}
+
+KernelSample sample_of(const Json& json, const UsedKernel& kernel, int version) {
   const auto bytes = [&](std::size_t i) { return integer<std::uint64_t>(json.at(i)); };
   const auto extent = [&](std::size_t i) { return std::max<std::uint32_t>(1, integer<std::uint32_t>(json.at(i))); };
   KernelSample sample{
@@ -133,6 +145,8 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
       {{bytes(0), bytes(1), bytes(2), bytes(3)}, {extent(4), extent(5), extent(6), extent(7), extent(8), extent(9)}, kernel.variant},
       positive(json.at(10)),
       json.at(11).get<double>()};
+  if (version < 12 && (kernel.kernel == kernels::kernel_id::kSlice || kernel.kernel == kernels::kernel_id::kConcat))
+    sample.work.shape = shape_by_pieces(sample.work.shape, kernel.kernel);
   sample.work.run_bytes = bytes(12);
   sample.work.shared_bytes = std::max(sample.work.run_bytes, json.size() > 14 ? bytes(14) : 0);
   sample.work.shape.epilogue = extent(13);
@@ -144,9 +158,10 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel) {
 
 /// Reads kernels with their samples and works out what follows from them. A device that cannot fit rates prints none: then all are fitted
 /// here, and so they are if its rates are of other terms.
-void add_kernels(const Json& json, bool fitted, DeviceProfile& profile) {
+void add_kernels(const Json& json, int version, DeviceProfile& profile) {
+  bool fitted = version == kVersion;
   for (const Json& kernel : json) {
-    for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, kernel_of(kernel)));
+    for (const Json& sample : kernel.at("samples")) profile.samples.push_back(sample_of(sample, kernel_of(kernel), version));
     if (fitted && kernel.contains("seconds_per"))
       profile.kernels.push_back(rates_of(kernel));
     else
@@ -221,7 +236,7 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   for (const ReadRate& read : profile.reads) check_read(read);
   sluice::sort(profile.reads.begin(), profile.reads.end(),
                [](const auto& a, const auto& b) { return a.depth != b.depth ? a.depth < b.depth : a.piece_bytes < b.piece_bytes; });
-  add_kernels(json.at("kernels"), whole.at("version") == kVersion, profile);
+  add_kernels(json.at("kernels"), integer<int>(whole.at("version")), profile);
   return profile;
 }
 

@@ -179,6 +179,7 @@ class Builder {
     add(OpKind::kUnary, {tensor(shape)}, shape).epilogue.activation.function = model::Function::kRelu;
     add(OpKind::kUnary, {tensor(shape)}, shape).epilogue.activation.function = model::Function::kSigmoid;
     add(OpKind::kBinary, {tensor(shape), tensor(shape)}, shape, model::BinaryAttributes{});
+    add(OpKind::kBinary, {tensor(shape), tensor({1})}, shape, model::BinaryAttributes{BinaryFunction::kPow});
     model::Node& affine = add(OpKind::kAffine, {tensor(shape)}, shape);
     affine.weights = {plain(shape.back()), plain(shape.back())};
   }

@@ -140,6 +140,32 @@ void add_products(const Asked& asked, StepWork& work) noexcept {
   }
 }
 
+/// In how many pieces that lie together a slice or a concatenation is copied: a slice of the first axis is one, of the last one as many as there are
+/// pixels. Of pieces of few values some are copied at once. The axes are those of memory. 0: it is neither.
+std::int64_t pieces_moved(const Asked& asked) noexcept {
+  constexpr std::int64_t kAtOnce = 8;
+  const Shape& out = asked.graph.tensor(asked.node.outputs[0]).shape;
+  std::int64_t piece = 1, joined = 1;
+  const auto* concat = asked.node.op == OpKind::kConcat ? asked.as<operators::ConcatParameters>() : nullptr;
+  const auto* slice = asked.node.op == OpKind::kSlice ? asked.as<operators::SliceParameters>() : nullptr;
+  if (concat != nullptr) {
+    joined = static_cast<std::int64_t>(asked.node.inputs.size());
+    for (int axis = concat->axis; axis < out.rank(); ++axis) piece *= out[axis];
+  } else if (slice != nullptr) {
+    const Shape& in = asked.graph.tensor(asked.node.inputs[0]).shape;
+    for (int axis = out.rank(); axis-- > 0;) {
+      const bool whole = slice->step[static_cast<std::size_t>(axis)] == 1;
+      if (whole) piece *= out[axis];
+      if (!whole || in[axis] != out[axis]) break;
+    }
+  } else {
+    return 0;
+  }
+  const std::int64_t values = out.element_count();
+  return std::clamp<std::int64_t>(joined * (values / std::max<std::int64_t>(piece, 1)), 1,
+                                  ceil_div(std::max<std::int64_t>(values, 1), kAtOnce));
+}
+
 /// Kernels that work value by value or move values.
 void add_elements(const Asked& asked, StepWork& work) noexcept {
   const int rank = asked.graph.tensor(asked.node.outputs[0]).shape.rank();
@@ -158,6 +184,14 @@ void add_elements(const Asked& asked, StepWork& work) noexcept {
   } else if (asked.node.op == OpKind::kResize) {
     if (const auto* resize = asked.as<operators::ResizeParameters>()) work.variant = static_cast<std::uint16_t>(resize->mode);
     if (const auto* bytes = asked.as<operators::IntegerResizeParameters>()) work.variant = static_cast<std::uint16_t>(bytes->resize.mode);
+  } else if (const std::int64_t pieces = pieces_moved(asked); pieces > 0) {
+    // A band makes a share of them.
+    const Shape& out = asked.graph.tensor(asked.node.outputs[0]).shape;
+    const double values = static_cast<double>(work.shape.rows) * work.shape.columns * work.shape.channels;
+    const double share = std::min(values / static_cast<double>(std::max<std::int64_t>(out.element_count(), 1)), 1.0);
+    work.shape.rows = narrow(static_cast<std::int64_t>(share * static_cast<double>(pieces) + 0.5));
+    work.shape.columns = 1;
+    work.shape.channels = narrow(static_cast<std::int64_t>(values / work.shape.rows + 0.5));
   } else if (asked.node.op == OpKind::kTranspose) {
     if (const auto* transpose = asked.as<operators::TransposeParameters>()) work.variant = moves_innermost(*transpose, rank) ? 1 : 0;
   } else if (asked.node.op == OpKind::kPlain) {

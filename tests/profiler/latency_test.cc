@@ -364,6 +364,83 @@ TEST_CASE("equal steps of different times are fitted by their mean, and one that
   CHECK(fitted({1, 1, 1, 1, 1, 1, 1, 1, 0.05}) == Approx(8.05 / 9).epsilon(0.03));
 }
 
+TEST_CASE("a kernel of two samples takes time in proportion to what it does, whichever two these are") {
+  const auto sample = [](KernelId kernel, std::uint64_t bytes, std::uint32_t rows, double seconds) {
+    return KernelSample{{kernel}, {{0, bytes, bytes, 0}, {.rows = rows, .columns = 1, .channels = 16}, 0}, seconds};
+  };
+  DeviceProfile profile;
+  profile.isa = "avx2";
+  const KernelId slice = kernels::kernel_id::kSlice;
+  profile.samples = {sample(slice, 64, 1, 1e-7), sample(slice, 4 << 20, 56, 2e-4)};
+  fit(profile);
+  StepWork many = sample(slice, 4 << 20, 46000, 0).work, one = sample(slice, 4 << 20, 1, 0).work;
+  const auto seconds = [&](const StepWork& work) { return detail::full_speed_seconds(profile, {slice}, model::Node(), work); };
+  // By rates through the two samples 56 rows took all of the time, and 46000 of them a fifth of a second.
+  CHECK(seconds(many) < 4 * seconds(one));
+  CHECK(seconds(one) > 0.2e-4);
+  CHECK(seconds(many) > 0.5e-4);
+}
+
+TEST_CASE("a kernel over weights of another type that has two samples or none follows the kernel of f32") {
+  const auto work = [](std::uint64_t flops) {
+    return StepWork({flops, flops / 100, flops / 100, flops / 50}, {.rows = 14, .columns = 14, .channels = 64, .depth = 64}, 0);
+  };
+  using namespace kernels::kernel_id;
+  DeviceProfile profile;
+  profile.isa = "avx2";
+  for (std::uint64_t i = 1; i <= 20; ++i) profile.samples.push_back({{kConvPointwise}, work(i * 1000000), 1e-5 * static_cast<double>(i)});
+  for (const std::uint64_t i : {3, 9}) profile.samples.push_back({{kConvPointwiseF16}, work(i * 1000000), 1.5e-5 * static_cast<double>(i)});
+  fit(profile);
+  const auto seconds = [&](KernelId kernel, std::uint64_t flops) {
+    return detail::full_speed_seconds(profile, {kernel}, model::Node(), work(flops)) - profile.step_overhead_seconds;
+  };
+  CHECK(seconds(kConvPointwiseF16, 16000000) == Approx(1.5 * seconds(kConvPointwise, 16000000)).epsilon(0.05));
+  CHECK(seconds(kConvPointwiseBf16, 16000000) == Approx(seconds(kConvPointwise, 16000000)).epsilon(0.05));
+}
+
+TEST_CASE("powers take fifty times as long as sums and say nothing of them") {
+  const auto sample = [](BinaryFunction function, std::uint64_t values, double seconds) {
+    const auto variant = static_cast<std::uint16_t>(2 * static_cast<int>(function));
+    return KernelSample{{kernels::kernel_id::kBinary, KernelUse::kRun, variant},
+                        {{values, 8 * values, 4 * values, 0}, {.rows = 14, .columns = 14, .channels = 64}, variant},
+                        seconds};
+  };
+  DeviceProfile sums, both;
+  sums.isa = both.isa = "avx2";
+  for (std::uint64_t i = 1; i <= 9; ++i) sums.samples.push_back(sample(BinaryFunction::kAdd, i << 12, 2e-7 * static_cast<double>(i)));
+  both.samples = sums.samples;
+  for (std::uint64_t i = 1; i <= 6; ++i) both.samples.push_back(sample(BinaryFunction::kPow, i << 12, 1e-5 * static_cast<double>(i)));
+  fit(sums);
+  fit(both);
+  const auto seconds = [&](const DeviceProfile& profile, BinaryFunction function) {
+    const KernelSample step = sample(function, 5 << 12, 0);
+    return detail::full_speed_seconds(profile, step.kernel, model::Node(), step.work);
+  };
+  CHECK(seconds(both, BinaryFunction::kAdd) == seconds(sums, BinaryFunction::kAdd));
+  CHECK(seconds(both, BinaryFunction::kPow) > 20 * seconds(both, BinaryFunction::kAdd));
+}
+
+TEST_CASE("a function without samples takes as long as one like it") {
+  DeviceProfile profile;
+  profile.isa = "avx2";
+  const auto kernel = [](Function function) {
+    return UsedKernel{kernels::kernel_id::kUnary, KernelUse::kRun, static_cast<std::uint16_t>(function)};
+  };
+  for (const auto& [function, each] : {std::pair{Function::kRelu, 1e-6}, {Function::kGelu, 9e-6}})
+    for (std::uint64_t i = 1; i <= 20; ++i)
+      profile.samples.push_back({kernel(function),
+                                 {{0, i << 14, i << 14, 0}, {.rows = 7, .columns = 7, .channels = 64}, kernel(function).variant},
+                                 each * static_cast<double>(i)});
+  fit(profile);
+  const auto seconds = [&](Function function) {
+    const StepWork work({0, 10 << 14, 10 << 14, 0}, {.rows = 7, .columns = 7, .channels = 64}, kernel(function).variant);
+    return detail::full_speed_seconds(profile, kernel(function), model::Node(), work);
+  };
+  CHECK(seconds(Function::kErf) == seconds(Function::kGelu));
+  CHECK(seconds(Function::kAbs) == seconds(Function::kRelu));
+  CHECK(seconds(Function::kGelu) > 5 * seconds(Function::kRelu));
+}
+
 TEST_CASE("a variant with few samples takes all variants' rates times the mean of what its samples take of them") {
   DeviceProfile profile = measured_profile();
   std::mt19937 random(4);

@@ -1,6 +1,7 @@
 #include "sluice/profiler/profile_file.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <regex>
 
 #include "sluice/profiler/latency.h"
@@ -72,10 +73,33 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
   const DeviceProfile profile = sample_profile();
   const std::string fewer = std::regex_replace(text_of(profile), std::regex("\"seconds_per\":\\[[^\\]]*\\]"), "\"seconds_per\":[1.0,2.0]");
   CHECK_FALSE(parse_profiles(fewer));
-  const auto parsed = parse_profiles(replaced(fewer, "\"version\":11", "\"version\":7"));
+  const auto parsed = parse_profiles(replaced(fewer, "\"version\":12", "\"version\":7"));
   REQUIRE(parsed);
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(parsed->front(), s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
+}
+
+TEST_CASE("slices of older profiles are counted in the pieces that they copy, whatever extents the file says") {
+  const auto old_slice = [](StepShape shape) {
+    DeviceProfile profile = sample_profile();
+    for (const double seconds : {1e-5, 1.1e-5})
+      profile.samples.push_back({{kernels::kernel_id::kSlice}, {{0, 2 << 18, 1 << 18, 0}, shape, 0}, seconds});
+    fit(profile);
+    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":12", "\"version\":11"));
+    REQUIRE(parsed);
+    return parsed->front();
+  };
+  const DeviceProfile usual = old_slice({.rows = 28, .columns = 14, .channels = 64});
+  const StepShape& shape = usual.samples.back().work.shape;
+  CHECK((shape.rows == 28 * 14 && shape.columns == 1 && shape.channels == 64));
+  for (const std::uint32_t extent : {1u << 31, ~0u})
+    for (const std::uint32_t channels : {1u, 4u, ~0u}) {
+      const DeviceProfile hostile = old_slice({.rows = extent, .columns = extent, .channels = channels});
+      const KernelSample& sample = hostile.samples.back();
+      CHECK(sample.work.shape.rows >= 1);
+      const double seconds = step_seconds(hostile, sample.kernel, {}, sample.work);
+      CHECK((std::isfinite(seconds) && seconds > 0));
+    }
 }
 
 TEST_CASE("what runs of two lengths met of interruptions says what those between meet") {
@@ -94,7 +118,7 @@ TEST_CASE("what runs of two lengths met of interruptions says what those between
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":11", "\"version\":5"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":12", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

@@ -47,6 +47,39 @@ TEST_CASE("the shape of a step's work is that of its resolved call") {
   CHECK(functions.size() >= 7);
 }
 
+TEST_CASE("slices and concatenations are as many rows as pieces that are copied") {
+  model::Graph graph;
+  const auto tensor = [&](const Shape& shape) {
+    graph.tensors.push_back({"t" + std::to_string(graph.tensors.size()), DType::kF32, shape, {}});
+    return TensorId(graph.tensors.size() - 1);
+  };
+  const auto shape_of = [&](model::OpKind op, const std::vector<Shape>& inputs, const Shape& output, const model::Attributes& attributes) {
+    model::Node node;
+    node.op = op;
+    for (const Shape& input : inputs) node.inputs.push_back(tensor(input));
+    node.outputs = {tensor(output)};
+    node.attributes = attributes;
+    return work_of_node(graph, node, *kernels::kernels_for(graph, node).front()).shape;
+  };
+  const auto slice = [&](const Shape& in, const Shape& out, int axis = 0, std::int64_t step = 1) {
+    model::SliceAttributes attributes;
+    attributes.step[static_cast<std::size_t>(axis)] = step;
+    return shape_of(model::OpKind::kSlice, {in}, out, attributes);
+  };
+  const StepShape half = slice({1, 28, 28, 64}, {1, 28, 28, 32});  // of the channels
+  CHECK((half.rows == 28 * 28 && half.columns == 1 && half.channels == 32));
+  CHECK(slice({2, 28, 28, 64}, {1, 28, 28, 64}).rows == 1);                       // one of two images
+  CHECK(slice({1, 28, 28, 64}, {1, 14, 28, 64}).rows == 1);                       // the upper half
+  CHECK(slice({1, 28, 28, 64}, {1, 28, 14, 64}).rows == 28);                      // the left one
+  CHECK(slice({1, 44, 44, 24, 2}, {1, 44, 44, 24, 1}).rows == 44 * 44 * 24 / 8);  // each other value: some at once
+  CHECK(slice({1, 28, 28, 64}, {1, 28, 28, 32}, 3, 2).rows == 28 * 28 * 32 / 8);
+  const auto concat = [&](const Shape& each, const Shape& out, int axis) {
+    return shape_of(model::OpKind::kConcat, {each, each}, out, model::AxisAttributes{axis});
+  };
+  CHECK(concat({1, 28, 28, 32}, {1, 28, 28, 64}, 3).rows == 2 * 28 * 28);
+  CHECK(concat({1, 28, 28, 32}, {2, 28, 28, 32}, 0).rows == 2);
+}
+
 TEST_CASE("an inference touches all weights, and the most that lives at once") {
   model::Graph graph;
   const auto tensor = [&](std::int64_t values) {

@@ -75,5 +75,22 @@ TEST_CASE("large outputs of dense layers cost more where caches that cores share
   CHECK(large(kConvDirect, 6 << 20) == kBeyond);
 }
 
+TEST_CASE("layers of a few outputs, whose lanes are pixels, have no empty panels, those of stored types have") {
+  constexpr std::size_t kHalfTiles = 5, kHalfPanels = 6;
+  StepWork few = convolution(1, 28 * 28 * 64 * 4);
+  const auto empty = [&](KernelId kernel) {
+    const Terms terms = detail::terms_of(kernel, few, detail::tile_of("avx512"));
+    return terms[kHalfPanels] / static_cast<double>(few.cost.flops);
+  };
+  CHECK(empty(kernels::kernel_id::kConvDirect) == Approx(3));      // as four outputs
+  CHECK(empty(kernels::kernel_id::kConvDirectF16) == Approx(15));  // as a panel
+  CHECK(direct_terms(few)[kHalfTiles] < 0.1 * static_cast<double>(few.cost.flops));
+  few.shape.columns = 7;  // too few pixels in a row
+  CHECK(empty(kernels::kernel_id::kConvDirect) == Approx(15));
+  few.shape.columns = 28;
+  few.shape.channels = 11;
+  CHECK(empty(kernels::kernel_id::kConvDirect) == Approx(16.0 / 11 - 1));
+}
+
 }  // namespace
 }  // namespace sluice::profiler

@@ -105,7 +105,8 @@ inline void smooth_rates(std::vector<ReadRate>& rates) {
   }
 }
 
-/// Fits every kernel that has samples. Variants of a kernel with few samples take the rates of all variants together, times one factor.
+/// Fits every kernel that has samples. Variants of a kernel with few samples take the rates of all variants together, times one factor, kernels
+/// with very few those of an f32 kernel like them, or usual ones.
 void fit(DeviceProfile& profile);
 
 }  // namespace sluice::profiler

@@ -13,8 +13,9 @@
 // Of emitted code, whose measurer times a model's own layers, a step of such a layer takes what it took, in proportion to its rows and
 // outputs.
 //
-// A step of a kernel that was not measured takes the longer of its arithmetic and its traffic, plus what its activations take from and to
-// memory because a core's own cache does not hold them, plus its dispatch.
+// A step of a kernel that was not measured takes what an f32 kernel of the same layers would, if that was and it multiplies no integers; else
+// the longer of its arithmetic and its traffic, plus what its activations take from and to memory because a core's own cache does not hold
+// them, plus its dispatch.
 //
 // A load is read in several requests; what has arrived is verified while the next request runs, if several are in flight, else before it.
 //
@@ -141,17 +142,46 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
   return below.bytes_per_second + share * (above->bytes_per_second - below.bytes_per_second);
 }
 
-/// The measurements of the kernel and variant, else of the kernel's first variant that was measured, else none.
+/// Of functions that no sample has, one that takes about as long.
+constexpr std::uint16_t variant_like(KernelId kernel, std::uint16_t variant) noexcept {
+  if (kernel != kernels::kernel_id::kUnary) return 0;
+  switch (static_cast<Function>(variant)) {
+    case Function::kErf:
+    case Function::kLog:
+    case Function::kElu:
+    case Function::kSoftplus:
+      return static_cast<std::uint16_t>(Function::kGelu);
+    case Function::kExp:
+      return static_cast<std::uint16_t>(Function::kSigmoid);
+    case Function::kSqrt:
+    case Function::kReciprocal:
+      return static_cast<std::uint16_t>(Function::kHardSwish);
+    default:
+      return static_cast<std::uint16_t>(Function::kRelu);
+  }
+}
+
+/// The measurements of the kernel and variant, else of a variant like it, else of the kernel's first variant that was measured, else none.
 inline const KernelRates* rates_of(const DeviceRates& profile, const UsedKernel& kernel, std::uint16_t variant) noexcept {
   const auto first_from = [&](std::uint16_t least) {
     const UsedKernel from{kernel.kernel, kernel.use, least};
     return std::partition_point(profile.kernels.begin(), profile.kernels.end(), [&](const KernelRates& r) { return r.kernel < from; });
   };
-  const auto exact = first_from(variant);
-  if (exact != profile.kernels.end() && exact->kernel == UsedKernel{kernel.kernel, kernel.use, variant}) return &*exact;
+  for (const std::uint16_t wanted : {variant, variant_like(kernel.kernel, variant)}) {
+    const auto exact = first_from(wanted);
+    if (exact != profile.kernels.end() && exact->kernel == UsedKernel{kernel.kernel, kernel.use, wanted}) return &*exact;
+  }
   const auto near = first_from(0);
   const bool same = near != profile.kernels.end() && near->kernel.kernel == kernel.kernel && near->kernel.use == kernel.use;
   return same ? &*near : nullptr;
+}
+
+/// The same, or those of the f32 kernel of the same layers. Integers are multiplied faster by an unknown factor.
+inline const KernelRates* rates_or_like(const DeviceRates& profile, const UsedKernel& kernel, std::uint16_t variant) noexcept {
+  const KernelRates* const rates = rates_of(profile, kernel, variant);
+  if (rates != nullptr || kernel.kernel == kernels::kernel_id::kIntegerPointwise || kernel.kernel == kernels::kernel_id::kIntegerDense)
+    return rates;
+  return rates_of(profile, {f32_kernel_like(kernel.kernel), kernel.use, kernel.variant}, variant);
 }
 
 inline constexpr double kLeastSeconds = 1e-9;
@@ -183,7 +213,7 @@ inline double emitted_seconds(std::span<const KernelSample> samples, const StepW
 /// One step on this CPU itself.
 inline double full_speed_seconds(const DeviceProfile& profile, const UsedKernel& kernel, const model::Node& node,
                                  const StepWork& work) noexcept {
-  const KernelRates* const rates = rates_of(profile, kernel, work.variant);
+  const KernelRates* const rates = rates_or_like(profile, kernel, work.variant);
   if (rates != nullptr) {
     double seconds = profile.copies_views ? emitted_seconds(of_kernel(profile.samples, rates->kernel), work) : 0;
     if (seconds <= 0) seconds = measured_seconds(*rates, placed_samples(profile, *rates), work, tile_of(profile));
@@ -242,7 +272,7 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, const UsedKerne
                                    std::uint64_t bytes) noexcept {
   const double more = static_cast<double>(bytes) - detail::bytes_beyond(work);
   if (more <= 0) return 0;
-  const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
+  const KernelRates* const rates = detail::rates_or_like(profile, kernel, work.variant);
   const double each = rates == nullptr ? 1 / profile.memory_bytes_per_second : rates->seconds_per.back();
   return more * each * profile.compute_slowdown;
 }
@@ -250,7 +280,7 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, const UsedKerne
 /// The part of a step's time that is due to tensors that a core's own cache does not hold, as the fit has it: what bands of few rows save. `work`
 /// knows its run (set_run).
 inline double seconds_of_large_tensors(const DeviceProfile& profile, const UsedKernel& kernel, const StepWork& work) noexcept {
-  const KernelRates* const rates = detail::rates_of(profile, kernel, work.variant);
+  const KernelRates* const rates = detail::rates_or_like(profile, kernel, work.variant);
   if (rates == nullptr) return detail::bytes_beyond(work) / profile.memory_bytes_per_second * profile.compute_slowdown;
   double seconds = rates->seconds_per.back() * detail::bytes_beyond(work);
   if (!detail::is_depthwise(kernel.kernel) && !detail::is_recurrent(kernel.kernel))

@@ -24,9 +24,9 @@ enum class KernelUse : std::uint8_t { kRun, kRunDerived, kPrepare };
 
 /// The shape of a step's work; 1 where the operator has no such thing.
 struct StepShape {
-  std::uint32_t rows = 1;      // of the output that the step writes
-  std::uint32_t columns = 1;   // pixels of a row
-  std::uint32_t channels = 1;  // that the step writes
+  std::uint32_t rows = 1;      // of the output that the step writes; of a slice or concatenation the pieces that it copies
+  std::uint32_t columns = 1;   // pixels of a row; of these 1
+  std::uint32_t channels = 1;  // that the step writes; of these the values of a piece
   std::uint32_t depth = 1;     // values that one tap of one output adds up; of attention the features of a head
   std::uint32_t taps = 1;      // of a window; of attention the keys; of a recurrent layer the sequences beside one another
   std::uint32_t stride = 1;    // down the rows; of a normalisation or softmax 1; of a recurrent layer 2 where the first state is given

@@ -106,6 +106,31 @@ constexpr bool is_dense_or_pool(KernelId kernel) noexcept {
   return is_dense(kernel) || kernel == kernels::kernel_id::kPool || kernel == kernels::kernel_id::kIntegerPool;
 }
 
+/// The kernel of the same layers over f32 panels, of which the same terms are made; of others itself. Of integer kernels that is so where
+/// panels are multiplied by rows alone.
+inline KernelId f32_kernel_like(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  constexpr KernelId kPointwise[] = {
+      kConvPointwiseBf16, kConvPointwiseF16, kConvPointwiseEightBits, kConvPointwiseFourBits, kConvPointwiseFourBitsHalfScales,
+      kIntegerPointwise};
+  constexpr KernelId kWinograd[] = {kConvWinogradBf16, kConvWinogradF16, kConvWinogradEightBits, kConvWinogradFourBits,
+                                    kConvWinogradFourBitsHalfScales};
+  constexpr KernelId kTransposed[] = {kConvTransposedBf16, kConvTransposedF16, kConvTransposedEightBits, kConvTransposedFourBits,
+                                      kConvTransposedFourBitsHalfScales};
+  const auto is_one_of = [&](const auto& kernels) {
+    return std::find(std::begin(kernels), std::end(kernels), kernel) != std::end(kernels);
+  };
+  if (is_one_of(kPointwise)) return kConvPointwise;
+  if (is_one_of(kWinograd)) return kConvWinograd;
+  if (is_one_of(kTransposed)) return kConvTransposed;
+  if (is_direct(kernel)) return kConvDirect;
+  if (is_depthwise(kernel)) return kConvDepthwise;
+  if (is_dense(kernel)) return kDense;
+  if (is_recurrent(kernel)) return kRecurrent;
+  const bool grouped = kernel >= kConvGroupedLanesEightBits && kernel <= kConvGroupedLanesFourBitsHalfScales;
+  return grouped ? kConvGroupedLanes : kernel;
+}
+
 inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
 // And the caches that cores share: some keep nothing of a run of 64 MiB, those of large processors nothing of one of 384.
 inline constexpr double kFarKeeps = static_cast<double>(kSharedCachesKeep), kFarLost = 64 << 20;
@@ -321,6 +346,21 @@ inline void share_terms(KernelId kernel, const StepWork& work, TileExtent tile, 
   if (rule == SharedBy::kPixelRuns) terms[kTogether] = shares.shared ? 1 : 0;
 }
 
+/// Are pixels the lanes, as of f32 layers of a few outputs, whose panels would be all but empty? As the kernels have it (grouped_pixels.cc,
+/// runs_columns of tile.h), but that they ask the layer's outputs, of which a step may make a few.
+inline bool pixels_are_lanes(KernelId kernel, const StepShape& shape, TileExtent tile) noexcept {
+  using namespace kernels::kernel_id;
+  if (kernel == kConvDirect) {
+    constexpr std::uint32_t kMost = 10, kLeastColumns = 12, kLeastTaps = 4, kLeastProducts = 40;
+    return shape.channels <= kMost && shape.columns >= kLeastColumns && shape.taps >= kLeastTaps &&
+           std::uint64_t{shape.taps} * shape.depth >= kLeastProducts;
+  }
+  if (kernel != kConvPointwise && kernel != kDense) return false;
+  constexpr std::uint32_t kLeastPixels = 16, kLeastProducts = 8;
+  const std::uint32_t most = tile.panels > 1 ? 8 : tile.rows > 2 ? 4 : 0;  // of AVX-512, of others, and of none
+  return shape.channels <= most && std::uint64_t{shape.rows} * shape.columns >= kLeastPixels && shape.depth >= kLeastProducts;
+}
+
 /// On one thread.
 inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (is_depthwise(kernel)) return depthwise_terms(work);
@@ -334,7 +374,11 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
   const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{ceil_of(pixels / tile.rows)};
-  const double full = pixels / (direct.tiles * tile.rows) * fullness(work.shape.channels, lanes);
+  // Where pixels are the lanes, turning inputs takes about as long as four outputs' products.
+  constexpr double kTurning = 4;
+  const bool turned = pixels_are_lanes(kernel, work.shape, tile);
+  const double full = pixels / (direct.tiles * tile.rows) * (turned ? 1 : fullness(work.shape.channels, lanes));
+  const double part = turned ? kTurning : static_cast<double>(model::kPanelLanes);
   // Kernels that work value by value have no tiles.
   const bool tiled =
       (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
@@ -345,7 +389,7 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
           output,
           weights,
           tiled ? flops * (1 / full - 1) : 0,
-          tiled ? flops * (1 / fullness(work.shape.channels, static_cast<double>(model::kPanelLanes)) - 1) : 0,
+          tiled ? flops * (1 / fullness(work.shape.channels, part) - 1) : 0,
           tiled ? tiles : vectors_of_window(kernel, work, tile),
           rows_of(kernel, work),
           may_be_lost * run.near,
