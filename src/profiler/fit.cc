@@ -217,7 +217,8 @@ void fit_correction(KernelRates& rates, const Shared* all, std::span<KernelSampl
   rates.error = std::max({kLeastError, kOfOneSample / count, std::min(std::sqrt(mean_square), 1.0)});
 }
 
-/// Powers take fifty times as long as sums, by terms of their own: other variants of their kernel say nothing of them.
+/// Powers take fifty times as long as sums, by terms of their own: other variants of their kernel (numbered in step_work.cc)
+/// say nothing of them.
 bool is_power(const UsedKernel& kernel) noexcept {
   return kernel.kernel == kernels::kernel_id::kBinary && kernel.variant / 2 == static_cast<int>(BinaryFunction::kPow);
 }

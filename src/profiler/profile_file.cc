@@ -129,7 +129,7 @@ KernelRates rates_of(const Json& json) {
 /// of a profile's corpus cut channels, and join those of two maps; of a model's own steps that is a guess.
 StepShape shape_by_pieces(const StepShape& before, KernelId kernel) {
   const double maps = kernel == kernels::kernel_id::kConcat ? 2 : 1, pixels = static_cast<double>(before.rows) * before.columns;
-  constexpr double kAtOnce = 8, kMost = std::numeric_limits<std::uint32_t>::max();
+  constexpr double kAtOnce = kValuesMovedAtOnce, kMost = std::numeric_limits<std::uint32_t>::max();
   StepShape shape = before;
   shape.rows = static_cast<std::uint32_t>(std::clamp(std::min(pixels * maps, std::ceil(pixels * before.channels / kAtOnce)), 1.0, kMost));
   shape.columns = 1;

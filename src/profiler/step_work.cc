@@ -83,19 +83,12 @@ struct Asked {
   }
 };
 
-/// Over panels of whatever type.
-bool is_pointwise(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  return kernel == kConvPointwise || kernel == kConvPointwiseBf16 || kernel == kConvPointwiseF16 || kernel == kConvPointwiseEightBits ||
-         kernel == kConvPointwiseFourBits || kernel == kConvPointwiseFourBitsHalfScales || kernel == kIntegerPointwise;
-}
-
 /// Layers of one row mostly wait for their weights, those of no more rows than a tile holds read each weight once: other work than that of
 /// many rows, whose rates say nothing of it. The tile is that of AVX-512, the largest.
 std::uint16_t variant_of_rows(KernelId kernel, const StepShape& shape) noexcept {
   constexpr std::uint64_t kTileRows = 14;
   const std::uint64_t rows = std::uint64_t{shape.rows} * shape.columns;
-  if (is_pointwise(kernel)) return rows == 1 ? 1 : 0;
+  if (detail::is_pointwise(kernel)) return rows == 1 ? 1 : 0;
   if (!detail::is_dense(kernel)) return 0;
   return rows == 1 ? 1 : rows <= kTileRows ? 2 : 0;
 }
@@ -143,7 +136,6 @@ void add_products(const Asked& asked, StepWork& work) noexcept {
 /// In how many pieces that lie together a slice or a concatenation is copied: a slice of the first axis is one, of the last one as many as there are
 /// pixels. Of pieces of few values some are copied at once. The axes are those of memory. 0: it is neither.
 std::int64_t pieces_moved(const Asked& asked) noexcept {
-  constexpr std::int64_t kAtOnce = 8;
   const Shape& out = asked.graph.tensor(asked.node.outputs[0]).shape;
   std::int64_t piece = 1, joined = 1;
   const auto* concat = asked.node.op == OpKind::kConcat ? asked.as<operators::ConcatParameters>() : nullptr;
@@ -163,7 +155,7 @@ std::int64_t pieces_moved(const Asked& asked) noexcept {
   }
   const std::int64_t values = out.element_count();
   return std::clamp<std::int64_t>(joined * (values / std::max<std::int64_t>(piece, 1)), 1,
-                                  ceil_div(std::max<std::int64_t>(values, 1), kAtOnce));
+                                  ceil_div(std::max<std::int64_t>(values, 1), kValuesMovedAtOnce));
 }
 
 /// Kernels that work value by value or move values.

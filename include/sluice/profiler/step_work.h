@@ -22,6 +22,9 @@ namespace sluice::profiler {
 /// What a kernel does in a step: runs, runs from derived weights, or prepares them. Each has its own times.
 enum class KernelUse : std::uint8_t { kRun, kRunDerived, kPrepare };
 
+/// Of slices and concatenations, pieces of fewer values are copied some at once: they count as one.
+inline constexpr std::int64_t kValuesMovedAtOnce = 8;
+
 /// The shape of a step's work; 1 where the operator has no such thing.
 struct StepShape {
   std::uint32_t rows = 1;      // of the output that the step writes; of a slice or concatenation the pieces that it copies

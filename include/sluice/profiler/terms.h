@@ -96,7 +96,13 @@ inline bool is_recurrent(KernelId kernel) noexcept {
   return kernel == kRecurrent || (kernel >= kRecurrentEightBits && kernel <= kRecurrentFourBitsHalfScales);
 }
 
-/// Dense layers, over weights of every type but sparse ones.
+/// 1x1 convolutions, over weights of every type but sparse ones.
+constexpr bool is_pointwise(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kConvPointwise || kernel == kConvPointwiseBf16 || kernel == kConvPointwiseF16 || kernel == kConvPointwiseEightBits ||
+         kernel == kConvPointwiseFourBits || kernel == kConvPointwiseFourBitsHalfScales || kernel == kIntegerPointwise;
+}
+/// Dense layers, the same.
 constexpr bool is_dense(KernelId kernel) noexcept {
   using namespace kernels::kernel_id;
   return kernel == kDense || kernel == kDenseBf16 || kernel == kDenseF16 || kernel == kDenseEightBits || kernel == kDenseFourBits ||
@@ -110,9 +116,6 @@ constexpr bool is_dense_or_pool(KernelId kernel) noexcept {
 /// panels are multiplied by rows alone.
 inline KernelId f32_kernel_like(KernelId kernel) noexcept {
   using namespace kernels::kernel_id;
-  constexpr KernelId kPointwise[] = {
-      kConvPointwiseBf16, kConvPointwiseF16, kConvPointwiseEightBits, kConvPointwiseFourBits, kConvPointwiseFourBitsHalfScales,
-      kIntegerPointwise};
   constexpr KernelId kWinograd[] = {kConvWinogradBf16, kConvWinogradF16, kConvWinogradEightBits, kConvWinogradFourBits,
                                     kConvWinogradFourBitsHalfScales};
   constexpr KernelId kTransposed[] = {kConvTransposedBf16, kConvTransposedF16, kConvTransposedEightBits, kConvTransposedFourBits,
@@ -120,7 +123,7 @@ inline KernelId f32_kernel_like(KernelId kernel) noexcept {
   const auto is_one_of = [&](const auto& kernels) {
     return std::find(std::begin(kernels), std::end(kernels), kernel) != std::end(kernels);
   };
-  if (is_one_of(kPointwise)) return kConvPointwise;
+  if (is_pointwise(kernel)) return kConvPointwise;
   if (is_one_of(kWinograd)) return kConvWinograd;
   if (is_one_of(kTransposed)) return kConvTransposed;
   if (is_direct(kernel)) return kConvDirect;

@@ -21,13 +21,14 @@ constexpr double kAboveNoise = 4;  // of an operator's own time
 /// The lower quarter of the answers for a model, which need not be a whole number of them.
 class LowQuarter {
  public:
-  LowQuarter(std::span<const double> answers, std::size_t block)
-      : block_(block), ranks_(answers.size()), sorted_(answers.begin(), answers.end()) {
+  LowQuarter(std::span<const double> answers, std::size_t block) : block_(block), ranks_(answers.size()), sorted_(answers.size()) {
     std::vector<std::size_t> order(answers.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return answers[a] < answers[b]; });
-    for (std::size_t i = 0; i < order.size(); ++i) ranks_[order[i]] = i;
-    std::sort(sorted_.begin(), sorted_.end());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      ranks_[order[i]] = i;
+      sorted_[i] = answers[order[i]];
+    }
     without_slow_ = mean_without(std::vector<std::size_t>(block, answers.size()));
   }
 
