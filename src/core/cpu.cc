@@ -69,14 +69,36 @@ Isa best_isa() noexcept {
 #endif
 }
 
+namespace {
+
+bool is_amd_with_avx512() noexcept {
+#if defined(__x86_64__)
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (best_isa() != Isa::kAvx512 || __get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  return ebx == signature_AMD_ebx && ecx == signature_AMD_ecx && edx == signature_AMD_edx;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
 bool avx512_takes_two_passes() noexcept {
 #if defined(__x86_64__)
   constexpr unsigned kZen3And4 = 0x19;  // of which only Zen 4 has AVX-512
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (best_isa() != Isa::kAvx512 || __get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) return false;
-  if (ebx != signature_AMD_ebx || ecx != signature_AMD_ecx || edx != signature_AMD_edx) return false;
-  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if (!is_amd_with_avx512() || __get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return false;
   return (eax >> 8 & 0xf) + (eax >> 20 & 0xff) == kZen3And4;
+#else
+  return false;
+#endif
+}
+
+bool avx512_has_whole_paths() noexcept {
+#if defined(__x86_64__)
+  constexpr unsigned kLeaf = 0x8000001a, kWholePaths = 1u << 3;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return is_amd_with_avx512() && __get_cpuid(kLeaf, &eax, &ebx, &ecx, &edx) != 0 && (eax & kWholePaths) != 0;
 #else
   return false;
 #endif

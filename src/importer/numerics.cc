@@ -19,6 +19,18 @@ constexpr std::int64_t kLeastPixels = 64;
 /// Pixels computed for a pixel wanted, in tenths: 13x13 has 1.51, 9x9 has 1.78.
 constexpr std::int64_t kMostWasteTenths = 16;
 
+/// Squares of up to four outputs take as long as of 16, where direct sums over f32 weights have pixels as lanes. Time of these / Winograd, 56x56:
+///
+///     outputs      1     3     4     8         (AVX-512, AVX2)
+///     16 inputs   0.49, 0.35   0.72, 0.70   0.73, 0.72   1.22, 1.35
+///     64          0.64, 0.49   0.88, 0.92   0.86, 0.90   1.45, 1.66
+///     256         0.98, 0.75   1.31, 1.13   1.26, 1.09   2.10, 1.86
+bool has_few_outputs(const model::ConvAttributes& conv) noexcept {
+  constexpr std::int64_t kFewest = 2, kFew = 4, kLeastColumns = 12;
+  const std::int64_t most_inputs = conv.out_channels <= kFewest ? 256 : conv.out_channels <= kFew ? 64 : 0;
+  return conv.in_channels <= most_inputs && conv.groups == 1 && conv.window.out_w >= kLeastColumns;
+}
+
 bool gains(const model::ConvAttributes& conv) noexcept {
   const model::Window& w = conv.window;
   const bool legal = w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.dilation_w == 1 &&
@@ -34,8 +46,10 @@ void choose_numerics(model::Graph& graph, const std::set<std::string>& exact) {
   for (model::Node& node : graph.nodes) {
     if (node.op != model::OpKind::kConv || node.numeric != model::NumericClass::kExact || exact.contains(node.name)) continue;
     const model::PanelLayout& layout = graph.weight(node.weights[0]).panel_layout;
-    const bool floats = layout.dtype == DType::kF32 || model::is_narrow(layout);
-    if (floats && gains(node.as<model::ConvAttributes>())) node.numeric = model::NumericClass::kWinograd4;
+    const bool narrow = model::is_narrow(layout);
+    const auto& conv = node.as<model::ConvAttributes>();
+    if (!narrow && (layout.dtype != DType::kF32 || has_few_outputs(conv))) continue;
+    if (gains(conv)) node.numeric = model::NumericClass::kWinograd4;
   }
 }
 

@@ -59,6 +59,17 @@ std::uint64_t flops(const Graph& graph, const Node& node) noexcept {
   return static_cast<std::uint64_t>(keys * (2 + 2 * q.back() / v.back() + exponentials));
 }
 
+/// A causal row counts the keys that rows see in the mean: which rows a band has is not asked by what remembers its price.
+CostFeatures cost_of_rows(const Graph& graph, const Node& node, const StepExtent& extent) noexcept {
+  CostFeatures cost = usual_cost_of(graph, node, extent);
+  const Shape &q = shape_of_input(graph, node, 0), &k = shape_of_input(graph, node, 1);
+  const auto queries = static_cast<double>(q[q.rank() - 2]), keys = static_cast<double>(k[k.rank() - 2]);
+  if (!node.as<AttentionAttributes>().causal || queries < 1 || keys < queries) return cost;
+  const double seen = (keys - queries + (queries + 1) / 2) / keys;
+  if (seen < 1) cost.flops = static_cast<std::uint64_t>(static_cast<double>(cost.flops) * seen);
+  return cost;
+}
+
 std::uint64_t macs(const Graph& graph, const Node& node) noexcept {
   const Shape &q = shape_of_input(graph, node, 0), &k = shape_of_input(graph, node, 1);
   const auto outputs = static_cast<std::uint64_t>(shape_of_output(graph, node).element_count());
@@ -76,6 +87,7 @@ constexpr OperatorDefinition kAttention = {
     .relate_input = relate_attention,
     .flops_per_output = flops,
     .macs = macs,
+    .cost = cost_of_rows,
 };
 
 }  // namespace sluice::operators

@@ -24,7 +24,11 @@ std::uint64_t share_of(std::uint64_t whole, std::int64_t part, std::int64_t all)
 
 CostFeatures cost_of(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
   const OperatorDefinition& definition = definition_of(node.op);
-  if (definition.cost != nullptr) return definition.cost(graph, node, extent);
+  return definition.cost != nullptr ? definition.cost(graph, node, extent) : usual_cost_of(graph, node, extent);
+}
+
+CostFeatures usual_cost_of(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept {
+  const OperatorDefinition& definition = definition_of(node.op);
   const model::Tensor& out = graph.tensor(node.outputs[0]);
   const RowExtents whole = row_extents(out.shape);
   const auto pixels = static_cast<std::uint64_t>(extent.rows.size() * whole.pixels);

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 12;       // 12: other terms of slices, concatenations and layers of few outputs
+constexpr int kVersion = 13;       // 13: other terms of lanes that are no outputs, causal attentions' flops by what rows see
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
@@ -137,6 +137,18 @@ StepShape shape_by_pieces(const StepShape& before, KernelId kernel) {
   return shape;
 }
 
+/// Before version 13 each row of a causal attention counted all keys, now those that it sees. How many queries a batch has follows from the bytes
+/// where queries and values are equally wide: a row of output has one of queries, and its share of all keys and values. A sample of fewer rows is
+/// of the first ones.
+std::uint64_t flops_of_causal_rows(const StepWork& work) noexcept {
+  const double keys = work.shape.taps, rows = work.shape.rows;
+  const double of_keys =
+      static_cast<double>(work.cost.input_bytes) / static_cast<double>(std::max<std::uint64_t>(work.cost.output_bytes, 1)) - 1;
+  const double queries = of_keys > 2 ? std::clamp(std::round(2 * keys / of_keys), 1.0, keys) : keys;
+  const double share = (keys - queries + (std::min(rows, queries) + 1) / 2) / keys;
+  return share < 1 ? static_cast<std::uint64_t>(static_cast<double>(work.cost.flops) * share) : work.cost.flops;
+}
+
 KernelSample sample_of(const Json& json, const UsedKernel& kernel, int version) {
   const auto bytes = [&](std::size_t i) { return integer<std::uint64_t>(json.at(i)); };
   const auto extent = [&](std::size_t i) { return std::max<std::uint32_t>(1, integer<std::uint32_t>(json.at(i))); };
@@ -147,6 +159,8 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel, int version) 
       json.at(11).get<double>()};
   if (version < 12 && (kernel.kernel == kernels::kernel_id::kSlice || kernel.kernel == kernels::kernel_id::kConcat))
     sample.work.shape = shape_by_pieces(sample.work.shape, kernel.kernel);
+  if (version < 13 && kernel.kernel == kernels::kernel_id::kAttention && kernel.variant == kCausal)
+    sample.work.cost.flops = flops_of_causal_rows(sample.work);
   sample.work.run_bytes = bytes(12);
   sample.work.shared_bytes = std::max(sample.work.run_bytes, json.size() > 14 ? bytes(14) : 0);
   sample.work.shape.epilogue = extent(13);

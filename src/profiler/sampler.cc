@@ -39,9 +39,11 @@ void add(std::vector<Candidate>& candidates, const StepTimer& timer, const StepT
 
 /// The share of its rows that a sampled band has; 1: none is sampled. A kernel that computes several rows together is cut where they end: plans
 /// have bands of few such runs, and what each of them does again counts most where there is one, or two.
-double band_of(const kernels::KernelDescriptor& kernel, std::int64_t rows, std::size_t turn) noexcept {
+double band_of(const kernels::KernelDescriptor& kernel, const model::Node& node, std::int64_t rows, std::size_t turn) noexcept {
   constexpr std::int64_t kLeastRows = 28;
-  if (!kernel.slices_rows || turn % 4 != 1) return 1;
+  const auto* attention = std::get_if<model::AttentionAttributes>(&node.attributes);
+  const bool rows_differ = attention != nullptr && attention->causal;  // the first ones see few keys
+  if (!kernel.slices_rows || rows_differ || turn % 4 != 1) return 1;
   const std::int64_t granule = kernel.row_granule, wanted = granule * (turn % 8 == 1 ? 1 : 2);
   if (granule > 1) return wanted < rows ? (static_cast<double>(wanted) + 0.5) / static_cast<double>(rows) : 1;
   return rows >= kLeastRows ? kBand : 1;
@@ -78,10 +80,10 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
   const NetType type = type_of(candidate.request.graph, node);
   if (!may_have(nets, type)) {
     const bool layer = node.op == OpKind::kConv || node.op == OpKind::kDense;
-    return type != NetType::kIntegers ? 0.02 : layer ? 1 : 0.2;  // so little that layers of stored types get two samples each
+    return type != NetType::kIntegers ? 0.02 : layer ? 0.3 : 0.2;  // so little that layers of stored types get two samples each
   }
   if (node.op == OpKind::kMatMul) return 0.006;
-  if (node.op == OpKind::kConvTranspose) return nets == NetType::kIntegers ? 0.1 : 0.7;
+  if (node.op == OpKind::kConvTranspose) return nets == NetType::kIntegers ? 0.1 : 0.3;
   if (node.op == OpKind::kResize) return 0.1;
   if (node.op == OpKind::kRecurrent) return nets == NetType::kF32 || nets == NetType::kIntegers ? 1 : 4;
   if (node.op == OpKind::kUnary) return type == NetType::kIntegers ? 4 : 0.2;  // tables
@@ -94,6 +96,7 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
     return narrow && candidate.kernel.variant == 1 ? 40 : 10;
   }
   if (node.op == OpKind::kAttention) return 12;
+  if (node.op == OpKind::kLayerNorm) return 30;  // six were too few: all of large runs
   if (node.op == OpKind::kBinary) return 2;
   if (node.op == OpKind::kTranspose) return 8;
   if (node.op == OpKind::kConcat) return 30;  // bands copy what is in one buffer without them
@@ -103,7 +106,8 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
   if (node.numeric == model::NumericClass::kWinograd4 && candidate.kernel.use == KernelUse::kRun) return 8;
   const bool first = node.op == OpKind::kConv && type == NetType::kF32 && nets != NetType::kF32;
   if (first && !depthwise && !pointwise && candidate.kernel.use == KernelUse::kRun) return 16;  // only a net's first layer stays f32
-  return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : 2;
+  constexpr double kDirect = 3;                                                                 // of all layers their rates tell least
+  return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : kDirect;
 }
 
 std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer& timer) {
@@ -117,7 +121,7 @@ std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer&
       const bool cuts = kernel->slices_channels && !node.weights.empty() && graph.weight(node.weights[0]).panels >= 8;
       if (cuts && turn % 2 == 0) add(candidates, timer, {graph, node, *kernel, KernelUse::kRun, kSlice});
       const std::int64_t rows = row_extents(graph.tensor(node.outputs[0]).shape).rows;
-      if (const double band = band_of(*kernel, rows, turn); band < 1)
+      if (const double band = band_of(*kernel, node, rows, turn); band < 1)
         add(candidates, timer, {graph, node, *kernel, KernelUse::kRun, 1, band});
       ++turn;
       if (kernel->derived_panel_bytes == nullptr || node.weights.empty()) continue;

@@ -47,11 +47,12 @@ class Corpus {
   }
 
   void image_net(Style style) {
+    constexpr double kPlainIsWider = 2;  // nets without blocks of their own, as VGG's, have 64 channels at 224 pixels and 512 at 28
     static constexpr std::array<std::int64_t, 12> kResolutions = {224, 224, 224, 224, 224, 192, 160, 128, 256, 299, 96, 32};
     static constexpr std::array<std::int64_t, 5> kGranules = {8, 1, 4, 1, 16};
     const std::int64_t resolution = one_of(kResolutions);
     granule_ = one_of(kGranules);
-    const double width = 0.35 * std::pow(4.5, share());
+    const double width = 0.35 * std::pow(4.5, share()) * (style == Style::kPlain ? kPlainIsWider : 1);
     const std::int64_t stem = channels(48 * width);
     std::int64_t extent = resolution;
     static constexpr std::array<std::int64_t, 4> kStems = {3, 3, 7, 5};

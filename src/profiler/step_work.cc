@@ -28,15 +28,14 @@ const T* parameters_of(const kernels::KernelDescriptor& kernel, const operators:
   return kernel.parameter_bytes == sizeof(T) && parameters.size() == sizeof(T) ? &parameters.as<T>() : nullptr;
 }
 
-void add_convolution(const model::ConvAttributes& conv, StepShape& shape) noexcept {
-  shape.depth = narrow(conv.in_channels / conv.groups);
-  shape.taps = narrow(conv.window.taps());
-  shape.stride = narrow(conv.window.stride_h);
-}
-
 void add_window(const Window& window, StepShape& shape) noexcept {
   shape.taps = narrow(window.taps());
-  shape.stride = narrow(window.stride_h);
+  shape.stride = narrow(std::max(window.stride_h, window.stride_w));
+}
+
+void add_convolution(const model::ConvAttributes& conv, StepShape& shape) noexcept {
+  shape.depth = narrow(conv.in_channels / conv.groups);
+  add_window(conv.window, shape);
 }
 
 /// StepShape::epilogue.
@@ -129,7 +128,7 @@ void add_products(const Asked& asked, StepWork& work) noexcept {
   } else if (const auto* attention = asked.as<operators::AttentionParameters>()) {
     work.shape.depth = narrow(attention->depth);
     work.shape.taps = narrow(attention->keys);
-    work.variant = attention->causal ? 1 : 0;
+    work.variant = attention->causal ? kCausal : 0;
   }
 }
 

@@ -16,12 +16,13 @@ using model::NumericClass;
 
 namespace {
 
-NumericClass chosen(const model::ConvAttributes& conv) {
+NumericClass chosen(const model::ConvAttributes& conv, const model::PanelLayout& layout = {}) {
   model::Graph graph;
   graph.nodes.resize(1);
   graph.nodes[0].op = model::OpKind::kConv;
   graph.nodes[0].attributes = conv;
   graph.weights.resize(1);
+  graph.weights[0].panel_layout = layout;
   graph.nodes[0].weights = {WeightId(0)};
   choose_numerics(graph);
   return graph.nodes[0].numeric;
@@ -43,6 +44,20 @@ TEST_CASE("few channels, few pixels and squares mostly cut off stay exact") {
   CHECK(chosen(convolution(7, 7, 512)) == NumericClass::kExact);
   CHECK(chosen(convolution(9, 9, 128)) == NumericClass::kExact);
   CHECK(chosen(convolution(1, 400, 64)) == NumericClass::kExact);
+}
+
+TEST_CASE("a few outputs stay exact over f32 weights, whose direct sums have pixels as lanes") {
+  const auto with = [](std::int64_t pixels, std::int64_t inputs, std::int64_t outputs) {
+    model::ConvAttributes conv = convolution(pixels, pixels, inputs);
+    conv.out_channels = outputs;
+    return conv;
+  };
+  for (const auto& [inputs, outputs] : {std::pair{16, 1}, {256, 2}, {16, 3}, {64, 4}})
+    CHECK(chosen(with(28, inputs, outputs)) == NumericClass::kExact);
+  for (const auto& [inputs, outputs] : {std::pair{257, 1}, {65, 3}, {16, 5}, {16, 16}})
+    CHECK(chosen(with(28, inputs, outputs)) == NumericClass::kWinograd4);
+  CHECK(chosen(with(8, 64, 1)) == NumericClass::kWinograd4);  // rows of fewer pixels than a vector has lanes
+  CHECK(chosen(with(28, 64, 1), {.layout = model::WeightLayout::kPanels, .dtype = DType::kBF16}) == NumericClass::kWinograd4);
 }
 
 TEST_CASE("groups that fill panels gain as a node of their own would; smaller ones stay exact") {

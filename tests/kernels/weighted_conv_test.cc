@@ -50,10 +50,14 @@ TEST_CASE("taps that lie far apart") {
 TEST_CASE("few outputs, whose lanes are pixels, of rows of every length") {
   for (std::int64_t outputs = 1; outputs <= 9; ++outputs)
     for (std::int64_t columns : {11, 12, 16, 17, 33, 100, 131}) {
-      Problem p = convolution(3, columns, 9, outputs, 3, 1 + columns % 2, 1);
+      Problem p = convolution(3, columns, 9, outputs, 3, 1, 1);
       p.images = 1 + outputs % 2;
       p.bias = p.residual = outputs % 2 == 0;
       sweep_direct(p);
+      p.conv.window.stride_h = 2;
+      p.conv.window.out_h = 2;
+      sweep_direct(p);
+      if (columns > 16) sweep_direct(convolution(3, columns, 9, outputs, 3, 2, 1));  // whose lanes are outputs
     }
   Problem wide = convolution(1, 300, 130, 3, 3, 1, 1);  // several strips
   wide.activation = {model::Function::kSilu};
@@ -238,11 +242,12 @@ TEST_CASE("an epilogue adds bias, then residual, then applies the activation") {
         }
 }
 
-const weighted::TileTable& of_few_loads(Isa isa) noexcept { return weighted::tile_table_for(isa, true); }
-const weighted::TileTable& of_free_loads(Isa isa) noexcept { return weighted::tile_table_for(isa, false); }
+const weighted::TileTable& of_few_loads(Isa isa) noexcept { return weighted::tile_table_for(isa, {.few_loads = true}); }
+const weighted::TileTable& of_whole_paths(Isa isa) noexcept { return weighted::tile_table_for(isa, {.whole_paths = true}); }
+const weighted::TileTable& of_others(Isa isa) noexcept { return weighted::tile_table_for(isa, {}); }
 
-TEST_CASE("tiles of CPUs whose loads slow their sums, and of others") {
-  for (const auto& tiles : {of_few_loads, of_free_loads}) {
+TEST_CASE("tiles of CPUs whose loads slow their sums, of those with whole data paths, and of others") {
+  for (const auto& tiles : {of_few_loads, of_whole_paths, of_others}) {
     for (std::int64_t rows : {8, 9, 18, 41, 64, 65, 72, 79})
       for (std::int64_t outputs : {33, 48, 56, 64, 65, 112, 120, 200}) {
         Problem p = dense(rows, 32 + outputs % 7, outputs);

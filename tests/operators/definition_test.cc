@@ -128,4 +128,20 @@ TEST_CASE("the definition of docs/adding-an-operator.md") {
   CHECK(gated.infer(b.graph, node) == Shape{2, 4});
 }
 
+TEST_CASE("rows of a causal attention cost what the keys that they see in the mean do") {
+  constexpr std::int64_t kQueries = 4, kKeys = 6, kRows = 3 * kQueries;
+  const auto problem = [&](bool causal) {
+    return kernels::test::attention_problem(
+        {.batch = 3, .queries = kQueries, .keys = kKeys, .heads = 2, .depth = 2, .width = 3, .causal = causal});
+  };
+  const auto flops = [](const Problem& p, std::int64_t begin, std::int64_t end) {
+    return static_cast<double>(cost_of(p.graph, p.node(), {{begin, end}, {0, 6}}).flops);
+  };
+  const double of_key = flops(problem(false), 0, 1) / kKeys;
+  const Problem causal = problem(true);
+  CHECK(flops(causal, 0, kRows) == Approx(3 * of_key * (3 + 4 + 5 + 6)));
+  for (std::int64_t row = 0; row < kRows; ++row) CHECK(flops(causal, row, row + 1) == Approx(of_key * 4.5).margin(1));
+  CHECK(flops(causal, 2, 2) == 0);
+}
+
 }  // namespace sluice::operators::test

@@ -73,7 +73,7 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
   const DeviceProfile profile = sample_profile();
   const std::string fewer = std::regex_replace(text_of(profile), std::regex("\"seconds_per\":\\[[^\\]]*\\]"), "\"seconds_per\":[1.0,2.0]");
   CHECK_FALSE(parse_profiles(fewer));
-  const auto parsed = parse_profiles(replaced(fewer, "\"version\":12", "\"version\":7"));
+  const auto parsed = parse_profiles(replaced(fewer, "\"version\":13", "\"version\":7"));
   REQUIRE(parsed);
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(parsed->front(), s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
@@ -85,7 +85,7 @@ TEST_CASE("slices of older profiles are counted in the pieces that they copy, wh
     for (const double seconds : {1e-5, 1.1e-5})
       profile.samples.push_back({{kernels::kernel_id::kSlice}, {{0, 2 << 18, 1 << 18, 0}, shape, 0}, seconds});
     fit(profile);
-    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":12", "\"version\":11"));
+    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":13", "\"version\":11"));
     REQUIRE(parsed);
     return parsed->front();
   };
@@ -100,6 +100,33 @@ TEST_CASE("slices of older profiles are counted in the pieces that they copy, wh
       const double seconds = step_seconds(hostile, sample.kernel, {}, sample.work);
       CHECK((std::isfinite(seconds) && seconds > 0));
     }
+}
+
+TEST_CASE("causal attentions of older profiles count the keys that their rows see") {
+  struct Case {
+    std::uint32_t rows, keys, queries;  // of the step, and of a batch
+    double seen;                        // in the mean
+  };
+  constexpr Case kCases[] = {{64, 64, 64, 32.5}, {8, 64, 64, 4.5}, {128, 64, 64, 32.5}, {1, 64, 1, 64}, {4, 64, 4, 62.5}};
+  constexpr std::uint64_t kFlopsOfKey = 1000;
+  const UsedKernel attention{kernels::kernel_id::kAttention, KernelUse::kRun, kCausal};
+  for (const Case& c : kCases) {
+    DeviceProfile profile = sample_profile();
+    const std::uint64_t output = 256ull * c.rows, input = output + 2 * output * c.keys / c.queries;
+    const StepWork work{{kFlopsOfKey * c.rows * c.keys, input, output, 0}, {.rows = c.rows, .taps = c.keys}, kCausal};
+    for (const double seconds : {1e-4, 1.1e-4}) profile.samples.push_back({attention, work, seconds});
+    fit(profile);
+    const auto flops_of = [&](const char* version) -> double {
+      const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":13", version));
+      REQUIRE(parsed);
+      for (const KernelSample& sample : parsed->front().samples)
+        if (sample.kernel == attention) return static_cast<double>(sample.work.cost.flops);
+      return 0;
+    };
+    INFO(c.rows << " of " << c.queries << " queries, " << c.keys << " keys");
+    CHECK(flops_of("\"version\":13") == static_cast<double>(work.cost.flops));
+    CHECK(flops_of("\"version\":12") == Approx(kFlopsOfKey * c.rows * c.seen).margin(1));
+  }
 }
 
 TEST_CASE("what runs of two lengths met of interruptions says what those between meet") {
@@ -118,7 +145,7 @@ TEST_CASE("what runs of two lengths met of interruptions says what those between
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":12", "\"version\":5"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":13", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

@@ -37,7 +37,7 @@ TEST_CASE("the shape of a step's work is that of its resolved call") {
       CHECK(work.shape.channels == a.out_channels);
       CHECK(work.shape.depth == a.in_channels / a.groups);
       CHECK(work.shape.taps == a.window.taps());
-      CHECK(work.shape.stride == a.window.stride_h);
+      CHECK(work.shape.stride == std::max(a.window.stride_h, a.window.stride_w));
       ++convolutions;
     }
     if (node.op == model::OpKind::kDense) CHECK(work.shape.depth == node.as<model::DenseAttributes>().in_features);
@@ -118,8 +118,16 @@ TEST_CASE("half-filled tiles are work of their own") {
   CHECK(detail::terms_of(kernels::kernel_id::kConvDirect, odd, tile)[5] == Approx(1'000'000 * (28.0 / 15 - 1)));
   CHECK(detail::features_of(odd, tile) != detail::features_of(full, tile));
   odd.shape.channels = 33;
-  CHECK(detail::terms_of(kernels::kernel_id::kConvDirect, odd, tile)[6] == Approx(1'000'000 * (48.0 / 33 - 1)));  // of the third panel
-  CHECK(detail::terms_of(kernels::kernel_id::kConvDirect, odd, tile)[7] == 2 * 2);                                // tiles
+  const Terms direct = detail::terms_of(kernels::kernel_id::kConvDirect, odd, tile),
+              pixels = detail::terms_of(kernels::kernel_id::kConvPointwise, odd, tile);
+  CHECK(direct[1] == Approx(1'000'000 * 48.0 / 33));  // the third panel's lanes that are no outputs
+  CHECK(direct[6] == 0);
+  CHECK(pixels[1] == 1'000'000);
+  CHECK(pixels[6] == Approx(1'000'000 * (48.0 / 33 - 1)));
+  for (const Terms& terms : {direct, pixels}) {
+    CHECK(terms[5] == Approx(1'000'000 * 48.0 / 33 * (28.0 / 15 * 4 / 3 - 1)));  // 15 of 28 pixels, three of four panels
+    CHECK(terms[7] == 2 * 2);                                                    // tiles
+  }
 }
 
 TEST_CASE("depthwise windows that tiles slide over are work of their own, and so is a panel that is not whole") {

@@ -43,6 +43,10 @@ bool avx512_takes_two_passes() noexcept;
 /// loads, 12 for 27: 0.86), while the first cache has room for the rows of a tile wherever they lie, and the second has 2 MiB?
 bool avx512_prefers_few_loads() noexcept;
 
+/// Does this CPU say that its data paths have 512 bits (AMD, from Zen 5 on)? There half a vector takes as long as a whole one, and one load for
+/// each FMA is too much: tiles of one panel take a fifth longer than those of two.
+bool avx512_has_whole_paths() noexcept;
+
 /// Processors this process may run on, at least 1.
 int processor_count() noexcept;
 

@@ -15,6 +15,10 @@ using sluice::StepExtent;
 /// `part` of `all` parts of a whole.
 std::uint64_t share_of(std::uint64_t whole, std::int64_t part, std::int64_t all) noexcept;
 
+/// Flops by the output's elements, and bytes of inputs and weights by the share of rows and channels.
+CostFeatures usual_cost_of(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
+
+/// The operator's own cost, where it has one, or the usual one.
 CostFeatures cost_of(const model::Graph& graph, const model::Node& node, const StepExtent& extent) noexcept;
 
 }  // namespace sluice::operators

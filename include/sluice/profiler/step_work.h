@@ -32,11 +32,14 @@ struct StepShape {
   std::uint32_t channels = 1;  // that the step writes; of these the values of a piece
   std::uint32_t depth = 1;     // values that one tap of one output adds up; of attention the features of a head
   std::uint32_t taps = 1;      // of a window; of attention the keys; of a recurrent layer the sequences beside one another
-  std::uint32_t stride = 1;    // down the rows; of a normalisation or softmax 1; of a recurrent layer 2 where the first state is given
+  std::uint32_t stride =
+      1;  // the larger one of a window's two; of a normalisation or softmax 1; of a recurrent layer 2 where the first state is given
   std::uint32_t epilogue =
       1;  // what a layer does to each output behind its sum: 1 a comparison at most, 2 a few products, 3 an exponential
   friend bool operator==(const StepShape&, const StepShape&) = default;
 };
+
+inline constexpr std::uint16_t kCausal = 1;  // StepWork::variant of attentions; 0: others
 
 struct StepWork {
   kernels::CostFeatures cost;

@@ -184,8 +184,8 @@ inline const RunTraits& traits_of_run(const StepWork& work) noexcept {
 
 /// Of depthwise convolutions: taps of whole panels, in windows that tiles slide over, whose neighbours share their inputs, by rows that are
 /// next to each other or not, and in others; taps of a panel that is not whole; outputs of both; what each row begins and ends with; weights
-/// that caches have lost; and the taps of vectors that lie across two cache lines. Tiles leave out the taps beyond the map, which are a third to two thirds of a large window's on a small one. Terms
-/// that say the same again are left out: few samples cannot tell them apart.
+/// that caches have lost; and the taps of vectors that lie across two cache lines. Tiles leave out the taps beyond the map, which are a third
+/// to two thirds of a large window's on a small one. Terms that say the same again are left out: few samples cannot tell them apart.
 inline Terms depthwise_terms(const StepWork& work) noexcept {
   const StepShape& shape = work.shape;
   const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
@@ -355,13 +355,27 @@ inline bool pixels_are_lanes(KernelId kernel, const StepShape& shape, TileExtent
   using namespace kernels::kernel_id;
   if (kernel == kConvDirect) {
     constexpr std::uint32_t kMost = 10, kLeastColumns = 12, kLeastTaps = 4, kLeastProducts = 40;
-    return shape.channels <= kMost && shape.columns >= kLeastColumns && shape.taps >= kLeastTaps &&
+    return shape.channels <= kMost && shape.stride == 1 && shape.columns >= kLeastColumns && shape.taps >= kLeastTaps &&
            std::uint64_t{shape.taps} * shape.depth >= kLeastProducts;
   }
   if (kernel != kConvPointwise && kernel != kDense) return false;
   constexpr std::uint32_t kLeastPixels = 16, kLeastProducts = 8;
   const std::uint32_t most = tile.panels > 1 ? 8 : tile.rows > 2 ? 4 : 0;  // of AVX-512, of others, and of none
   return shape.channels <= most && std::uint64_t{shape.rows} * shape.columns >= kLeastPixels && shape.depth >= kLeastProducts;
+}
+
+/// Flops that count as others do, and those of lanes that are no outputs. Of direct convolutions all do: idle lanes had come out at three times what
+/// others take, from layers of 8 to 12 outputs that wait for their outputs, so that 56x56 maps of 22 were priced half too high. Where pixels are the
+/// lanes, turning inputs takes about as long as four outputs' products, and a vector of inputs is loaded for each weight, or a weight.
+struct LaneFlops {
+  double counted = 0, idle = 0;
+};
+inline LaneFlops lane_flops(KernelId kernel, const StepWork& work, bool turned) noexcept {
+  constexpr double kTurning = 4, kLoads = 1.35;
+  const auto flops = static_cast<double>(work.cost.flops);
+  const double all = flops / fullness(work.shape.channels, turned ? kTurning : static_cast<double>(model::kPanelLanes));
+  if (is_direct(kernel)) return {turned ? kLoads * all : all, 0};
+  return {flops, all - flops};
 }
 
 /// On one thread.
@@ -377,22 +391,21 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
   const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{ceil_of(pixels / tile.rows)};
-  // Where pixels are the lanes, turning inputs takes about as long as four outputs' products.
-  constexpr double kTurning = 4;
   const bool turned = pixels_are_lanes(kernel, work.shape, tile);
-  const double full = pixels / (direct.tiles * tile.rows) * (turned ? 1 : fullness(work.shape.channels, lanes));
-  const double part = turned ? kTurning : static_cast<double>(model::kPanelLanes);
+  const double panels = ceil_of(work.shape.channels / static_cast<double>(model::kPanelLanes));
+  const double full = pixels / (direct.tiles * tile.rows) * (turned ? 1 : fullness(panels, tile.panels));
   // Kernels that work value by value have no tiles.
   const bool tiled =
       (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
   const double tiles = direct.tiles * ceil_of(work.shape.channels / lanes);
+  const LaneFlops lanes_of = tiled ? lane_flops(kernel, work, turned) : LaneFlops{flops};
   return {1.0,
-          flops,
+          lanes_of.counted,
           input,
           output,
           weights,
-          tiled ? flops * (1 / full - 1) : 0,
-          tiled ? flops * (1 / fullness(work.shape.channels, part) - 1) : 0,
+          tiled ? (lanes_of.counted + lanes_of.idle) * (1 / full - 1) : 0,
+          lanes_of.idle,
           tiled ? tiles : vectors_of_window(kernel, work, tile),
           rows_of(kernel, work),
           may_be_lost * run.near,

@@ -1,5 +1,5 @@
-// Groups of fewer than 16 outputs, whose sums are long, and convolutions of a few outputs in all: a strip holds a plane of pixels for each input channel of the groups that meet in a
-// panel, so that neighbouring pixels are the lanes.
+// Groups of fewer than 16 outputs, whose sums are long, and convolutions of a few outputs in all: a strip holds a plane of pixels for each input
+// channel of the groups that meet in a panel, so that neighbouring pixels are the lanes.
 //
 //     planes:  group 0, k = 0: x x x x . .   group 0, k = 1: ...   group 1, k = 0: ...      (rows and columns as in strip.h)
 #include <algorithm>
@@ -113,8 +113,8 @@ void fill_planes_row(const RowView& in, const Window& w, const StripArea& area, 
 }
 
 bool has_few_outputs(const ConvolutionParameters& conv) noexcept {
-  constexpr std::int64_t kLeastTaps = 4;  // a turned input is worth its copy where several taps meet it
-  return conv.groups == 1 && conv.out_channels <= kMostPixelOutputs && conv.window.taps() >= kLeastTaps &&
+  constexpr std::int64_t kLeastTaps = 4;  // a turned input is worth its copy where several taps meet it, and steps of one copy it fast
+  return conv.groups == 1 && conv.window.stride_w == 1 && conv.out_channels <= kMostPixelOutputs && conv.window.taps() >= kLeastTaps &&
          !is_narrow(conv.weighted.panels.layout) && sums_pixels(conv);
 }
 

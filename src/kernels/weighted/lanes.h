@@ -20,7 +20,7 @@ void run_grouped_lanes(const KernelCall& call, const TileTable& tiles) noexcept;
 bool sums_pixels(const operators::ConvolutionParameters& conv) noexcept;
 /// The most outputs of one group for which pixels are the better lanes.
 inline constexpr std::int64_t kMostPixelOutputs = 10;
-/// One group of so few outputs that pixels are the better lanes for it too.
+/// One group of so few outputs that pixels are the better lanes for it too, and neighbours in a row lie side by side.
 bool has_few_outputs(const operators::ConvolutionParameters& conv) noexcept;
 Bytes grouped_pixels_workspace(const operators::ConvolutionParameters& conv, const StepExtent& extent) noexcept;
 /// The same row of planes, one for each channel.

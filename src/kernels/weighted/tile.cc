@@ -198,8 +198,9 @@ int run_in_threes(const TileRows& rows, const TileJob& job) {
   return p;
 }
 
-/// kFewLoads: see avx512_prefers_few_loads. There half a vector takes as long as a whole one, and its second load of the input longer.
-template <bool kFewLoads>
+/// kFewLoads: see avx512_prefers_few_loads. kHalves: half a vector takes less time than a whole one. Where it takes as long, its second load of the
+/// input makes it longer: 14 rows of a vector and a half took 1.2 times as long as of two.
+template <bool kFewLoads, bool kHalves>
 void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   static constexpr auto kSingle = panel_tiles<1, false>(std::make_index_sequence<kTileRows>());
   static constexpr auto kWide = panel_tiles<kTilePanels, false>(std::make_index_sequence<kTileRows>());
@@ -224,7 +225,7 @@ void run_panels(const TileRows& rows, const TileJob& job) noexcept {
   const auto& wide = job.next_panels == nullptr ? kWide : kFetching;
   const auto& with_half = job.next_panels == nullptr ? kWithHalf : kWithHalfFetching;
   for (; p + kTilePanels <= job.panel_count; p += kTilePanels) {
-    const bool half = kHasHalfPanels && !kFewLoads && p + kTilePanels == job.panel_count && job.last_lanes <= 8;
+    const bool half = kHalves && p + kTilePanels == job.panel_count && job.last_lanes <= 8;
     (half ? with_half : wide)[row](rows, job, p);
   }
   for (; p < job.panel_count; ++p) kSingle[row](rows, job, p);
@@ -266,7 +267,7 @@ void run_columns([[maybe_unused]] const PixelRun& run, [[maybe_unused]] const Ti
                         run.residual_pixel,
                         0,
                         0};
-    for_each_tile_of<kTileRows>(rest, [&](const TileRows& rows, std::int64_t, std::int64_t) { run_panels<false>(rows, job); });
+    for_each_tile_of<kTileRows>(rest, [&](const TileRows& rows, std::int64_t, std::int64_t) { run_panels<false, false>(rows, job); });
   }
 #endif
 }
@@ -335,15 +336,21 @@ inline constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512
                             : HWY_TARGET == HWY_NEON ? Isa::kNeon
                                                      : Isa::kScalar;
 
-TileTable make_table(bool few_loads) {
+TileTable make_table(TileChoice choice) {
+  constexpr bool kThrees = kRowsOfThree != 0;
+  const bool halves = kHasHalfPanels && !choice.whole_paths;
+  const auto panels = choice.few_loads && kThrees ? run_panels<kThrees, false>
+                      : halves                    ? run_panels<false, kHasHalfPanels>
+                                                  : run_panels<false, false>;
   return {.isa = kIsa,
           .rows = kTileRows,
           .few_rows = kFewRows,
-          .rows_of_three = few_loads ? kRowsOfThree : 0,
+          .rows_of_three = choice.few_loads ? kRowsOfThree : 0,
           .short_rows = kShortRows,
           .short_products = products_of_short_sums(),
+          .short_outputs = choice.whole_paths ? 16 : kAnyOutputs,
           .lane_rows = kLaneRows,
-          .panels = few_loads ? run_panels<kRowsOfThree != 0> : run_panels<false>,
+          .panels = panels,
           .short_run = run_short,
           .column_run = run_columns,
           .column_outputs = turned::kMostOutputs,
@@ -357,13 +364,14 @@ TileTable make_table(bool few_loads) {
           .turn = kHasPixels ? turn_to_planes : nullptr};
 }
 
-const TileTable& table_for(bool few_loads) noexcept {
-  static const TileTable kFree = make_table(false), kFew = make_table(true);
-  return few_loads ? kFew : kFree;
+const TileTable& table_for(TileChoice choice) noexcept {
+  static const TileTable kFewLoads = make_table({.few_loads = true}), kWholePaths = make_table({.whole_paths = true}),
+                         kOther = make_table({});
+  return choice.few_loads ? kFewLoads : choice.whole_paths ? kWholePaths : kOther;
 }
 const TileTable& table() noexcept {
-  static const bool few_loads = kRowsOfThree > 0 && avx512_prefers_few_loads();
-  return table_for(few_loads);
+  static const TileChoice choice = kHasHalfPanels ? TileChoice{avx512_prefers_few_loads(), avx512_has_whole_paths()} : TileChoice{};
+  return table_for(choice);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -377,7 +385,7 @@ HWY_AFTER_NAMESPACE();
 namespace sluice::kernels::weighted {
 
 const TileTable& tile_table(Isa isa) noexcept { SLUICE_RETURN_FOR_ISA(isa, table()) }
-const TileTable& tile_table_for(Isa isa, bool few_loads) noexcept { SLUICE_RETURN_FOR_ISA(isa, table_for(few_loads)) }
+const TileTable& tile_table_for(Isa isa, TileChoice choice) noexcept { SLUICE_RETURN_FOR_ISA(isa, table_for(choice)) }
 
 }  // namespace sluice::kernels::weighted
 #endif

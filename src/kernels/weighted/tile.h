@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "sluice/core/activation.h"
@@ -131,15 +132,18 @@ struct PixelPlanes {
 /// Writes values [first, first + count) of all lanes of a narrow panel to `to`, as floats: [count][16]. `group` is PanelLayout::k_group.
 using Widen = void (*)(const std::byte* panel, std::int64_t group, std::int64_t first, std::int64_t count, float* to) noexcept;
 
+inline constexpr std::int64_t kAnyOutputs = std::numeric_limits<std::int64_t>::max();
+
 /// The inner loops of one instruction set.
 struct TileTable {
   Isa isa = Isa::kScalar;
-  int rows = 1;            // of a full tile with panels
-  int few_rows = 0;        // of a full one that takes four panels at once
-  int rows_of_three = 0;   // of a full one that takes three panels at once, where those are the best; 0: nowhere
-  int short_rows = 0;      // of a full one of `short_run`
-  int short_products = 0;  // of sums that are for `short_run`; 0: there is none
-  int lane_rows = 1;       // of a full tile with lanes
+  int rows = 1;                              // of a full tile with panels
+  int few_rows = 0;                          // of a full one that takes four panels at once
+  int rows_of_three = 0;                     // of a full one that takes three panels at once, where those are the best; 0: nowhere
+  int short_rows = 0;                        // of a full one of `short_run`
+  int short_products = 0;                    // of sums that are for `short_run`; 0: there is none
+  std::int64_t short_outputs = kAnyOutputs;  // of a group, at most
+  int lane_rows = 1;                         // of a full tile with lanes
   void (*panels)(const TileRows& rows, const TileJob& job) noexcept = nullptr;
   Widen widen = nullptr;  // of narrow panels, before `panels` multiply by them (narrow.h); null: of f32
   // As `panels`, over narrow ones as they lie: of tiles of up to `stored_rows`, whose sums begin and end in them. Null: there is none.
@@ -179,10 +183,11 @@ struct TileTable {
 
   /// Are rows of so many pixels, whose sums have so many products each, with so many outputs of a group, for `short_run`: sums so short
   /// that their begin and end take long beside them? Where half of the last panel or more is no output, other tiles have a half panel, and
-  /// of few pixels one panel has too few chains. The results are the same by either.
+  /// of few pixels one panel has too few chains. CPUs on which tiles of two panels are faster (avx512_has_whole_paths) run one panel alone so.
+  /// The results are the same by either.
   bool runs_short(std::int64_t pixels, std::int64_t products, std::int64_t outputs) const noexcept {
     const std::int64_t last = outputs % 16;
-    return pixels > 3 && products <= short_products && (last == 0 || last > 8);
+    return pixels > 3 && products <= short_products && outputs <= short_outputs && (last == 0 || last > 8);
   }
 };
 
