@@ -14,6 +14,7 @@ class Corpus {
     for (int net = 0; net < kNets; ++net) image_net(static_cast<Style>(net % kStyles));
     for (int net = 0; net < kNets / 6; ++net) sequence_net();
     for (int net = 0; net < kNets / 3; ++net) transformer();
+    for (int net = 0; net < kNets / 6; ++net) small_net();
     return std::move(corpus_);
   }
 
@@ -147,6 +148,21 @@ class Corpus {
       length = (length + stride - 1) / stride;
       in = out;
       wanted *= 1 + share();
+    }
+  }
+
+  /// Digits, keywords as pictures of sound, small cameras: one channel or three, and few outputs.
+  void small_net() {
+    static constexpr std::array<std::int64_t, 6> kExtents = {28, 32, 40, 49, 64, 96};
+    static constexpr std::array<std::int64_t, 4> kInputs = {1, 1, 1, 3};
+    static constexpr std::array<std::int64_t, 4> kKernels = {3, 5, 7, 8};
+    granule_ = 4;
+    std::int64_t extent = one_of(kExtents), in = one_of(kInputs), out = channels(4 + 20 * share());
+    for (int layer = 0; layer < 3 && extent >= 8; ++layer) {
+      conv(extent, in, out, one_of(kKernels), 1 + below(2));
+      extent = (extent + 1) / 2;
+      in = out;
+      out = channels(static_cast<double>(out) * (1 + share()));
     }
   }
 

@@ -405,7 +405,7 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
           output,
           weights,
           tiled ? (lanes_of.counted + lanes_of.idle) * (1 / full - 1) : 0,
-          lanes_of.idle,
+          is_direct(kernel) ? pixels * work.shape.taps : lanes_of.idle,
           tiled ? tiles : vectors_of_window(kernel, work, tile),
           rows_of(kernel, work),
           may_be_lost * run.near,
