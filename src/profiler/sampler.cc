@@ -106,8 +106,8 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
   if (node.numeric == model::NumericClass::kWinograd4 && candidate.kernel.use == KernelUse::kRun) return 8;
   const bool first = node.op == OpKind::kConv && type == NetType::kF32 && nets != NetType::kF32;
   if (first && !depthwise && !pointwise && candidate.kernel.use == KernelUse::kRun) return 16;  // only a net's first layer stays f32
-  constexpr double kDirect = 3;                                                                 // of all layers their rates tell least
-  return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : kDirect;
+  // Of all layers direct ones' rates tell least.
+  return depthwise ? 120 : pointwise ? 16 : candidate.kernel.use == KernelUse::kRunDerived ? 0.2 : 3;
 }
 
 std::vector<Candidate> candidates_of(const model::Graph& graph, const StepTimer& timer) {

@@ -350,7 +350,8 @@ inline void share_terms(KernelId kernel, const StepWork& work, TileExtent tile, 
 }
 
 /// Are pixels the lanes, as of f32 layers of a few outputs, whose panels would be all but empty? As the kernels have it (grouped_pixels.cc,
-/// runs_columns of tile.h), but that they ask the layer's outputs, of which a step may make a few.
+/// runs_columns of tile.h), but that they ask the layer's outputs, of which a step may make a few, and how far windows go along a row, where a shape
+/// has the larger of both strides.
 inline bool pixels_are_lanes(KernelId kernel, const StepShape& shape, TileExtent tile) noexcept {
   using namespace kernels::kernel_id;
   if (kernel == kConvDirect) {
