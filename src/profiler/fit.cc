@@ -236,8 +236,8 @@ std::vector<KernelSample> of_all_variants(const std::vector<KernelSample>& sampl
 /// index of 46,000 rows, 5 us, was priced at 3 ms by what rows of four slices had taken.)
 constexpr std::size_t kSamplesThatTell = 5;
 
-/// What such a kernel takes, but for a factor: as an f32 kernel of the same layers of which there is more, or so much for each flop and byte
-/// and row as is usual.
+/// What such a kernel takes, but for a factor: as an f32 kernel of the same layers of which there is more, or so much for each flop and byte,
+/// and row or vector, as is usual.
 KernelRates rates_of_its_like(const std::vector<KernelRates>& fitted, const UsedKernel& kernel) {
   UsedKernel like = kernel;
   like.kernel = detail::f32_kernel_like(kernel.kernel);
@@ -250,11 +250,15 @@ KernelRates rates_of_its_like(const std::vector<KernelRates>& fitted, const Used
     rates.seconds_per = found->seconds_per;
     return rates;
   }
-  constexpr double kCall = 1e-7, kFlop = 2e-11, kByte = 2e-11, kRow = 2e-9, kFarByte = 3e-11;
+  constexpr double kCall = 1e-7, kFlop = 2e-11, kByte = 2e-11, kRow = 2e-9, kFarByte = 3e-11, kVector = 3e-9;
   rates.seconds_per[0] = kCall;
   rates.seconds_per[1] = kFlop;
   rates.seconds_per[2] = rates.seconds_per[3] = rates.seconds_per[4] = kByte;
   rates.seconds_per[8] = kRow;
+  if (detail::makes_vectors(kernel.kernel)) {  // of many flops each
+    rates.seconds_per[1] = 0.1 * kFlop;
+    rates.seconds_per[7] = kVector;
+  }
   rates.seconds_per[10] = kFarByte;
   return rates;
 }

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 13;       // 13: other terms of lanes that are no outputs, causal attentions' flops by what rows see
+constexpr int kVersion = 14;       // 14: other terms of integer layers of a few inputs, of resizing, and of steps without weights
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.

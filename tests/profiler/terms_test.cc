@@ -111,5 +111,48 @@ TEST_CASE("a direct convolution's lanes that are no outputs cost what others do,
   CHECK(direct_terms(odd)[kHalfTiles] > 0.3 * static_cast<double>(odd.cost.flops));
 }
 
+TEST_CASE("integer layers multiply four inputs of a tap at once, however few there are") {
+  constexpr std::size_t kFlops = 1;
+  using namespace kernels::kernel_id;
+  const auto lanes = [](KernelId kernel, std::uint32_t depth) {
+    StepWork work = convolution(32, 1 << 20);
+    work.shape.depth = depth;
+    return detail::terms_of(kernel, work, detail::tile_of("avx512"))[kFlops] / static_cast<double>(work.cost.flops);
+  };
+  CHECK(lanes(kIntegerDirect, 1) == Approx(4));
+  CHECK(lanes(kIntegerDirect, 3) == Approx(4.0 / 3));
+  CHECK(lanes(kIntegerDirect, 64) == Approx(1));
+  CHECK(lanes(kIntegerPointwise, 6) == Approx(8.0 / 6));
+  CHECK(lanes(kConvDirect, 1) == Approx(1));
+}
+
+TEST_CASE("blends take the time of their vectors and of finding each pixel's sources, cubic ones four times that") {
+  constexpr std::size_t kVectors = 7;
+  const auto vectors = [](std::uint32_t channels, ResizeMode mode) {
+    StepWork work(kernels::CostFeatures{1000, 1 << 20, 1 << 22, 0});
+    work.shape.rows = work.shape.columns = 10;
+    work.shape.channels = channels;
+    work.variant = static_cast<std::uint16_t>(mode);
+    return detail::terms_of(kernels::kernel_id::kResize, work, detail::tile_of("avx2"))[kVectors];
+  };
+  CHECK(vectors(1, ResizeMode::kLinear) == 100 * 3);
+  CHECK(vectors(17, ResizeMode::kLinear) == 100 * 4);
+  CHECK(vectors(64, ResizeMode::kLinear) == 100 * 6);
+  CHECK(vectors(64, ResizeMode::kCubic) == 4 * 100 * 6);
+}
+
+TEST_CASE("a softmax begins with each pixel, bytes that pass with nothing") {
+  constexpr std::size_t kRows = 8;
+  const auto rows = [](KernelId kernel) {
+    StepWork work(kernels::CostFeatures{1000, 1 << 20, 1 << 20, 0});
+    work.shape.rows = work.shape.columns = 65;
+    work.shape.channels = 21;
+    return detail::terms_of(kernel, work, detail::tile_of("avx2"))[kRows];
+  };
+  CHECK(rows(kernels::kernel_id::kSoftmax) == 65 * 65);
+  CHECK(rows(kernels::kernel_id::kPool) == 65);
+  CHECK(rows(kernels::kernel_id::kIntegerTable) == 0);
+}
+
 }  // namespace
 }  // namespace sluice::profiler

@@ -20,7 +20,7 @@ namespace sluice::profiler {
 
 /// The terms of a step's time: one step; its flops (of direct convolutions those of all lanes); its input, output and weight bytes; flops of
 /// what tiles, and what panels, compute beside it (of direct convolutions, in place of the latter, the taps of all pixels); tiles; rows; the
-/// weight bytes (of a step without weights, input and output) that a core's own cache has lost since the last run, and those that no cache has;
+/// weight bytes that a core's own cache has lost since the last run, and those (of a step without weights, input and output) that no cache has;
 /// outputs with an activation of a few products, and with one that needs an exponential; the bytes of output, and of input, that such a cache
 /// does not hold beside all else (outputs of dense layers and pools as far as shared caches have lost them); those that not even large caches
 /// have; of direct convolutions the weights that further tiles read again from beyond the nearest caches, the bytes of input that are copied,

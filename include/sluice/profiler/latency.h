@@ -144,6 +144,8 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
 
 /// Of functions that no sample has, one that takes about as long.
 constexpr std::uint16_t variant_like(KernelId kernel, std::uint16_t variant) noexcept {
+  if (kernel == kernels::kernel_id::kResize && variant == static_cast<std::uint16_t>(ResizeMode::kCubic))
+    return static_cast<std::uint16_t>(ResizeMode::kLinear);
   if (kernel != kernels::kernel_id::kUnary) return 0;
   switch (static_cast<Function>(variant)) {
     case Function::kErf:
@@ -210,6 +212,19 @@ inline double emitted_seconds(std::span<const KernelSample> samples, const StepW
   return (row_seconds(*wide) + more * (work.shape.channels - wide->work.shape.channels)) * work.shape.rows;
 }
 
+inline constexpr double kCacheSpeed = 4;  // a core's own cache is this much faster than memory: 40 to 60 GB/s against 10 to 15
+
+/// What a byte takes from beyond a core's own cache in kernels that were not measured: as much more than from that cache as Relu was measured to take,
+/// whose fit has it in any of three terms; else as from memory.
+inline double seconds_of_far_byte(const DeviceRates& profile) noexcept {
+  constexpr auto kRelu = static_cast<std::uint16_t>(Function::kRelu);
+  const double memory = 1 / profile.memory_bytes_per_second;
+  const KernelRates* const relu = rates_of(profile, {kernels::kernel_id::kUnary, KernelUse::kRun, kRelu}, kRelu);
+  if (relu == nullptr || relu->kernel.variant != kRelu) return memory;
+  const double more = relu->seconds_per.back() + 0.5 * (relu->seconds_per[kOfLargeOutput] + relu->seconds_per[kOfLargeInput]);
+  return more > 0 ? std::min(memory, memory / kCacheSpeed + more) : memory;
+}
+
 /// One step on this CPU itself.
 inline double full_speed_seconds(const DeviceProfile& profile, const UsedKernel& kernel, const model::Node& node,
                                  const StepWork& work) noexcept {
@@ -224,13 +239,12 @@ inline double full_speed_seconds(const DeviceProfile& profile, const UsedKernel&
   // Four products of bytes go where one of f32 goes; what is done to their sums does not.
   constexpr double kIntegerSpeed = 3;
   const double speed = node.numeric == model::NumericClass::kInt8 ? kIntegerSpeed : 1;
-  const double arithmetic = static_cast<double>(work.cost.flops) / (rate * speed * profile.threads);
-  // A core's own cache is this much faster than memory: 40 to 60 GB/s against 10 to 15.
-  constexpr double kCacheSpeed = 4;
+  const double arithmetic =
+      static_cast<double>(work.cost.flops) * lanes_of_depth(kernel.kernel, work.shape) / (rate * speed * profile.threads);
   const double beyond = bytes_beyond(work);
   const double near = (static_cast<double>(work.cost.input_bytes + work.cost.output_bytes) - beyond) / kCacheSpeed;
   const double traffic = (near + static_cast<double>(work.cost.weight_bytes)) / profile.memory_bytes_per_second;
-  return std::max(arithmetic, traffic) + beyond / profile.memory_bytes_per_second + profile.step_overhead_seconds;
+  return std::max(arithmetic, traffic) + beyond * seconds_of_far_byte(profile) + profile.step_overhead_seconds;
 }
 
 }  // namespace detail
@@ -273,7 +287,7 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, const UsedKerne
   const double more = static_cast<double>(bytes) - detail::bytes_beyond(work);
   if (more <= 0) return 0;
   const KernelRates* const rates = detail::rates_or_like(profile, kernel, work.variant);
-  const double each = rates == nullptr ? 1 / profile.memory_bytes_per_second : rates->seconds_per.back();
+  const double each = rates == nullptr ? detail::seconds_of_far_byte(profile) : rates->seconds_per.back();
   return more * each * profile.compute_slowdown;
 }
 
@@ -281,7 +295,7 @@ inline double seconds_beyond_cache(const DeviceProfile& profile, const UsedKerne
 /// knows its run (set_run).
 inline double seconds_of_large_tensors(const DeviceProfile& profile, const UsedKernel& kernel, const StepWork& work) noexcept {
   const KernelRates* const rates = detail::rates_or_like(profile, kernel, work.variant);
-  if (rates == nullptr) return detail::bytes_beyond(work) / profile.memory_bytes_per_second * profile.compute_slowdown;
+  if (rates == nullptr) return detail::bytes_beyond(work) * detail::seconds_of_far_byte(profile) * profile.compute_slowdown;
   double seconds = rates->seconds_per.back() * detail::bytes_beyond(work);
   if (!detail::is_depthwise(kernel.kernel) && !detail::is_recurrent(kernel.kernel))
     seconds += rates->seconds_per[detail::kOfLargeOutput] * detail::large_output(kernel.kernel, work) +

@@ -280,18 +280,40 @@ constexpr bool by_value(KernelId kernel) noexcept {
   return kernel == kAffine || kernel == kLayerNorm || kernel == kIntegerTable || kernel == kIntegerSoftmax;
 }
 
-/// Rows, where each begins and ends: not of bytes that pass one by one, whose rows are as long as a net's maps or hold one pixel.
+/// Rows, where each begins and ends: not of bytes that pass one by one, whose rows are as long as a net's maps or hold one pixel. A softmax or
+/// a norm begins with each pixel.
 inline double rows_of(KernelId kernel, const StepWork& work) noexcept {
   using namespace kernels::kernel_id;
+  if (kernel == kSoftmax || kernel == kIntegerSoftmax || kernel == kLayerNorm)
+    return static_cast<double>(work.shape.rows) * work.shape.columns;
   const bool passes = kernel == kIntegerTable || kernel == kIntegerQuantize || kernel == kIntegerDequantize;
   return passes ? 0 : static_cast<double>(work.shape.rows);
 }
 
-/// Vectors of outputs of a window of bytes: what each takes does not fall with the channels in it.
-inline double vectors_of_window(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
-  if (kernel != kernels::kernel_id::kIntegerPool) return 0;
-  const double lanes = tile.panels * 2 * static_cast<double>(model::kPanelLanes);  // twice the sums of a tile's row
-  return static_cast<double>(work.shape.rows) * work.shape.columns * ceil_of(work.shape.channels / lanes);
+/// Kernels whose time is that of the vectors that they make: what each takes does not fall with the channels in it.
+constexpr bool makes_vectors(KernelId kernel) noexcept {
+  using namespace kernels::kernel_id;
+  return kernel == kIntegerPool || kernel == kResize;
+}
+/// Vectors of outputs of a window of bytes, or of a blend, where finding a pixel's sources takes as long as two vectors.
+inline double vectors_made(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
+  if (!makes_vectors(kernel)) return 0;
+  constexpr double kSources = 2;
+  const bool blends = kernel == kernels::kernel_id::kResize;
+  const double lanes = (blends ? 1 : tile.panels * 2) * static_cast<double>(model::kPanelLanes);  // twice the sums of a tile's row
+  const double vectors = ceil_of(work.shape.channels / lanes) + (blends ? kSources : 0);
+  // Cubic blends have four sources for each of a linear one's.
+  const double sources = blends && work.variant == static_cast<std::uint16_t>(ResizeMode::kCubic) ? 4 : 1;
+  return static_cast<double>(work.shape.rows) * work.shape.columns * vectors * sources;
+}
+
+/// Integer kernels multiply four inputs of a tap at once: in how many lanes more than there are inputs. (Without it, the first layer of a net that
+/// hears, of one input and 64 taps, was priced at a third of its time.)
+inline double lanes_of_depth(KernelId kernel, const StepShape& shape) noexcept {
+  using namespace kernels::kernel_id;
+  constexpr double kQuad = 4;
+  const bool quads = kernel == kIntegerDirect || kernel == kIntegerPointwise || kernel == kIntegerDense;
+  return quads ? 1 / fullness(shape.depth, kQuad) : 1;
 }
 
 /// Bytes of output that a core's own cache does not hold. Those of dense layers and pools cost little where caches that cores share still have
@@ -373,7 +395,7 @@ struct LaneFlops {
 };
 inline LaneFlops lane_flops(KernelId kernel, const StepWork& work, bool turned) noexcept {
   constexpr double kTurning = 4, kLoads = 1.35;
-  const auto flops = static_cast<double>(work.cost.flops);
+  const double flops = static_cast<double>(work.cost.flops) * lanes_of_depth(kernel, work.shape);
   const double all = flops / fullness(work.shape.channels, turned ? kTurning : static_cast<double>(model::kPanelLanes));
   if (is_direct(kernel)) return {turned ? kLoads * all : all, 0};
   return {flops, all - flops};
@@ -387,7 +409,9 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const auto output = static_cast<double>(work.cost.output_bytes);
   const auto weights = static_cast<double>(work.cost.weight_bytes);
   const RunTraits& run = traits_of_run(work);
-  const double may_be_lost = weights > 0 && !by_value(kernel) ? weights : input + output;
+  // What was just written is in a core's own cache, however large the run is.
+  const bool reads_weights = weights > 0 && !by_value(kernel);
+  const double may_be_lost = reads_weights ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
   const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
@@ -396,8 +420,7 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const double panels = ceil_of(work.shape.channels / static_cast<double>(model::kPanelLanes));
   const double full = pixels / (direct.tiles * tile.rows) * (turned ? 1 : fullness(panels, tile.panels));
   // Kernels that work value by value have no tiles.
-  const bool tiled =
-      (weights > 0 && !by_value(kernel)) || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
+  const bool tiled = reads_weights || kernel == kernels::kernel_id::kAttention || kernel == kernels::kernel_id::kMatMul;
   const double tiles = direct.tiles * ceil_of(work.shape.channels / lanes);
   const LaneFlops lanes_of = tiled ? lane_flops(kernel, work, turned) : LaneFlops{flops};
   return {1.0,
@@ -407,9 +430,9 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
           weights,
           tiled ? (lanes_of.counted + lanes_of.idle) * (1 / full - 1) : 0,
           is_direct(kernel) ? pixels * work.shape.taps : lanes_of.idle,
-          tiled ? tiles : vectors_of_window(kernel, work, tile),
+          tiled ? tiles : vectors_made(kernel, work, tile),
           rows_of(kernel, work),
-          may_be_lost * run.near,
+          reads_weights ? weights * run.near : 0,
           may_be_lost * run.far,
           work.shape.epilogue == 2 ? pixels * work.shape.channels : 0,
           work.shape.epilogue == 3 ? pixels * work.shape.channels : 0,
