@@ -43,6 +43,8 @@ inline double ceil_of(double amount) noexcept {
   return below < amount ? below + 1 : below;
 }
 
+inline double pixels_of(const StepShape& shape) noexcept { return static_cast<double>(shape.rows) * shape.columns; }
+
 /// A share of what a whole number of parts would hold.
 inline double fullness(double extent, double part) noexcept { return extent / (ceil_of(extent / part) * part); }
 
@@ -188,7 +190,7 @@ inline const RunTraits& traits_of_run(const StepWork& work) noexcept {
 /// to two thirds of a large window's on a small one. Terms that say the same again are left out: few samples cannot tell them apart.
 inline Terms depthwise_terms(const StepWork& work) noexcept {
   const StepShape& shape = work.shape;
-  const double pixels = static_cast<double>(shape.rows) * shape.columns, taps = shape.taps, outputs = pixels * shape.channels;
+  const double pixels = pixels_of(shape), taps = shape.taps, outputs = pixels * shape.channels;
   const double whole = floor_of(shape.channels / static_cast<double>(model::kPanelLanes));
   const double part = shape.channels % model::kPanelLanes != 0 ? 1 : 0;
   const bool slides = ((shape.taps == 9 || shape.taps == 25) && shape.stride <= 2) || (shape.taps == 49 && shape.stride == 1);
@@ -284,8 +286,7 @@ constexpr bool by_value(KernelId kernel) noexcept {
 /// a norm begins with each pixel.
 inline double rows_of(KernelId kernel, const StepWork& work) noexcept {
   using namespace kernels::kernel_id;
-  if (kernel == kSoftmax || kernel == kIntegerSoftmax || kernel == kLayerNorm)
-    return static_cast<double>(work.shape.rows) * work.shape.columns;
+  if (kernel == kSoftmax || kernel == kIntegerSoftmax || kernel == kLayerNorm) return pixels_of(work.shape);
   const bool passes = kernel == kIntegerTable || kernel == kIntegerQuantize || kernel == kIntegerDequantize;
   return passes ? 0 : static_cast<double>(work.shape.rows);
 }
@@ -300,11 +301,12 @@ inline double vectors_made(KernelId kernel, const StepWork& work, TileExtent til
   if (!makes_vectors(kernel)) return 0;
   constexpr double kSources = 2;
   const bool blends = kernel == kernels::kernel_id::kResize;
-  const double lanes = (blends ? 1 : tile.panels * 2) * static_cast<double>(model::kPanelLanes);  // twice the sums of a tile's row
+  // Bytes go as twice the sums of a tile's row.
+  const double lanes = (blends ? 1 : tile.panels * 2) * static_cast<double>(model::kPanelLanes);
   const double vectors = ceil_of(work.shape.channels / lanes) + (blends ? kSources : 0);
   // Cubic blends have four sources for each of a linear one's.
   const double sources = blends && work.variant == static_cast<std::uint16_t>(ResizeMode::kCubic) ? 4 : 1;
-  return static_cast<double>(work.shape.rows) * work.shape.columns * vectors * sources;
+  return pixels_of(work.shape) * vectors * sources;
 }
 
 /// Integer kernels multiply four inputs of a tap at once: in how many lanes more than there are inputs. (Without it, the first layer of a net that
@@ -413,7 +415,7 @@ inline Terms terms_alone(KernelId kernel, const StepWork& work, TileExtent tile)
   const bool reads_weights = weights > 0 && !by_value(kernel);
   const double may_be_lost = reads_weights ? weights : input + output;
   const auto flops = static_cast<double>(work.cost.flops);
-  const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
+  const double pixels = pixels_of(work.shape);
   const double lanes = tile.panels * static_cast<double>(model::kPanelLanes);
   const DirectWork direct = is_direct(kernel) ? direct_work(kernel, work, tile) : DirectWork{ceil_of(pixels / tile.rows)};
   const bool turned = pixels_are_lanes(kernel, work.shape, tile);
@@ -454,7 +456,7 @@ inline Terms terms_of(KernelId kernel, const StepWork& work, TileExtent tile) no
 
 inline Features features_of(const StepWork& work, TileExtent tile) noexcept {
   const Logarithms& log_of = Logarithms::get();
-  const double pixels = static_cast<double>(work.shape.rows) * work.shape.columns;
+  const double pixels = pixels_of(work.shape);
   constexpr double kFullness = 3;  // a tile two thirds full is as far from a full one as e times the work is from the work
   return {log_of(work.cost.flops),
           log_of(work.cost.input_bytes),
