@@ -52,7 +52,9 @@ struct ProfileOptions {
   std::string transfer;  // a profile of another device; empty: all is measured
   int most = 600;
   double seconds = profiler::MeasureOptions().seconds;
+  bool check = false;  // an existing profile, instead
   bool json = false;
+  friend bool operator==(const ProfileOptions&, const ProfileOptions&) = default;
 };
 void profile(const ProfileOptions& options);
 

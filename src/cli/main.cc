@@ -155,22 +155,22 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::IsMember(std::vector<std::string>(profiler::kNetTypeNames.begin(), profiler::kNetTypeNames.end())));
-  command->add_option("-o,--output", line.profile.output, "write here (default: where plan and run look)");
+  command->add_option("-o,--output", line.profile.output, "write here, or --check this file (default: where plan and run look)");
   command->add_option("--file", line.profile.file,
                       "measure reading of this file, of 64 MiB or more (default: the largest model given, or one made for the purpose)");
   command->add_option("--model", line.profile.models, "measure the layers of this model too: its plans become more exact")
       ->allow_extra_args(false);
   add_key(command, line.profile.key);
-  command->add_option("--transfer", line.profile.transfer,
-                      "make a profile of this device out of that file of another one, by ten measurements");
+  command->add_option("--transfer", line.profile.transfer, "make this device's profile of another one's, that file, by ten measurements");
   command->add_option("--most", line.profile.most, "measurements of steps at most, for each type")
       ->capture_default_str()
       ->check(CLI::Range(1, kMostMeasurements));
   command->add_option("--seconds", line.profile.seconds, "how long steps of a type may be measured")
       ->capture_default_str()
       ->check(CLI::Range(0, kMostSeconds));
+  command->add_flag("--check", line.profile.check, "measure nothing anew: is this machine now as fast as when the profile was measured?");
   command->add_option("--io-limit", line.profile.io_limit, "write no rate of reading above this, e.g. 300MB/s");
-  command->add_flag("--json", line.profile.json, "print the file");
+  command->add_flag("--json", line.profile.json, "print the file, or what --check found");
   return command;
 }
 

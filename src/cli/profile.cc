@@ -85,19 +85,23 @@ class Partial {
     if (!fs::exists(path_)) return;
     try {
       DeviceProfile left = profiler::profile_for_threads(unwrap(profiler::load_profiles(path_)), threads);
-      if (left.isa == name_of(active_isa()) && left.device == profiler::device_name()) known_ = std::move(left.samples);
+      if (left.isa != name_of(active_isa()) || left.device != profiler::device_name()) return;
+      known_ = std::move(left.samples);
+      known_anchor_seconds_ = left.anchor_seconds;
     } catch (const Failure&) {
       // The file is of another version, or cut short: it is measured anew.
     }
     if (!known_.empty()) fmt::print(stderr, "sluice: {} measurements of an interrupted run are taken from {}\n", known_.size(), path_);
   }
   const std::vector<profiler::KernelSample>& known() const { return known_; }
-  void keep(const std::vector<profiler::KernelSample>& samples, int threads) const {
+  double known_anchor_seconds() const { return known_anchor_seconds_; }
+  void keep(const std::vector<profiler::KernelSample>& samples, int threads, double anchor_seconds) const {
     DeviceProfile profile;
     profile.device = profiler::device_name();
     profile.isa = name_of(active_isa());
     profile.threads = threads;
     profile.samples = samples;
+    profile.anchor_seconds = anchor_seconds;
     profiler::fit(profile);
     save_profiles(std::span(&profile, 1), path_);
   }
@@ -109,6 +113,7 @@ class Partial {
  private:
   std::string path_;
   std::vector<profiler::KernelSample> known_;
+  double known_anchor_seconds_ = 0;
 };
 
 /// What the measurement tells while it goes on.
@@ -135,14 +140,14 @@ DeviceProfile measure(const ProfileOptions& options, int threads, const std::str
   for (const std::string& name : options.types) {
     const profiler::NetType type = profiler::net_type_of(name).value_or(profiler::NetType::kF32);  // main.cc knows these names
     const auto [partial, first] = told.partials.try_emplace(type, path, threads, type);
-    if (first) measured.types.push_back({type, &partial->second.known()});
+    if (first) measured.types.push_back({type, &partial->second.known(), partial->second.known_anchor_seconds()});
   }
   measured.progress = [](void* context, std::size_t done, std::size_t all) {
     static_cast<Told*>(context)->progress.update(done, [&] { return fmt::format("measurement {} of {} at most", done + 1, all); });
   };
-  measured.keep = [](void* context, profiler::NetType type, const std::vector<profiler::KernelSample>& samples) {
+  measured.keep = [](void* context, profiler::NetType type, const std::vector<profiler::KernelSample>& samples, double anchor_seconds) {
     const Told& to_keep = *static_cast<Told*>(context);
-    to_keep.partials.at(type).keep(samples, to_keep.threads);
+    to_keep.partials.at(type).keep(samples, to_keep.threads, anchor_seconds);
   };
   measured.progress_context = &told;
   DeviceProfile profile = unwrap(profiler::measure_device(measured));
@@ -200,6 +205,45 @@ DeviceProfile transfer(const ProfileOptions& options, int threads) {
                                            {.threads = threads, .memory = read_memory_outlook().available}));
 }
 
+/// Of so many threads, if it is of this device and says how fast that was.
+const DeviceProfile& profile_to_check(const std::vector<DeviceProfile>& profiles, int threads, const std::string& path) {
+  const auto refuse = [&](const std::string& subject, const char* why) { raise(make_error(ErrorCode::kInvalidArgument, subject, why)); };
+  const auto found = std::find_if(profiles.begin(), profiles.end(), [&](const DeviceProfile& p) { return p.threads == threads; });
+  if (found == profiles.end()) refuse(fmt::format("{}, --threads {}", path, threads), "the file has no profile of so many threads");
+  const std::string here = fmt::format("{} ({})", profiler::device_name(), name_of(active_isa()));
+  const std::string there = fmt::format("{} ({})", found->device, found->isa);
+  if (here != there)
+    refuse(fmt::format("{} of {} on {}", path, there, here), "is of another device: measure this one with `sluice profile`");
+  if (found->anchor_seconds <= 0) refuse(path, "does not say how fast the machine was: measure it anew with `sluice profile`");
+  return *found;
+}
+
+/// Is the machine now as fast as when its profile was measured?
+void check(const ProfileOptions& options, const std::string& path) {
+  constexpr double kSeconds = 1;
+  ProfileOptions known;
+  known.check = true;
+  known.threads = options.threads;
+  known.output = options.output;
+  known.json = options.json;
+  if (options != known)
+    raise(make_error(ErrorCode::kInvalidArgument, "--check", "measures nothing anew: it goes with --output, --threads and --json"));
+  const std::vector<DeviceProfile> profiles = unwrap(profiler::load_profiles(path));
+  std::vector<const DeviceProfile*> asked;
+  for (const int threads : options.threads) asked.push_back(&profile_to_check(profiles, threads, path));
+  Json checks = Json::array();
+  for (const DeviceProfile* const profile : asked) {
+    const double now = unwrap(profiler::time_anchor(profile->threads, kSeconds)), ratio = now / profile->anchor_seconds;
+    checks.push_back(
+        {{"threads", profile->threads}, {"anchor_ms", 1e3 * profile->anchor_seconds}, {"anchor_ms_now", 1e3 * now}, {"ratio", ratio}});
+    if (!options.json)
+      fmt::print(
+          "{} thread{}: computing takes {:.2f} times as long as when the profile was measured (a 1x1 convolution {:.4f} ms, {:.4f} then)\n",
+          profile->threads, profile->threads == 1 ? "" : "s", ratio, 1e3 * now, 1e3 * profile->anchor_seconds);
+  }
+  if (options.json) print_json("sluice profile --check", {{"profile", path}, {"checks", checks}});
+}
+
 }  // namespace
 
 void profile(const ProfileOptions& options) {
@@ -208,6 +252,7 @@ void profile(const ProfileOptions& options) {
   for (const int threads : options.threads)
     if (threads < 1 || threads > processor_count())
       raise(make_error(ErrorCode::kInvalidArgument, "--threads", "are numbers from 1 to the number of processors"));
+  if (options.check) return check(options, path);
   const double limit = parse_rate(options.io_limit);
   std::vector<DeviceProfile> profiles = beside(path, options.threads);
   for (const int threads : options.threads) {

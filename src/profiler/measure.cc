@@ -13,10 +13,12 @@
 #include "sluice/operators/definition.h"
 #include "sluice/profiler/fit.h"
 #include "src/core/out_of_memory.h"
+#include "src/profiler/middle.h"
 #include "src/profiler/read_timer.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
 #include "src/profiler/step_timer.h"
+#include "src/profiler/stopwatch.h"
 #include "src/profiler/typed_nodes.h"
 
 namespace sluice::profiler {
@@ -71,6 +73,7 @@ class Measurement {
     SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in_)));
     Measured measured;
     for (const MeasuredType& of : options_.types) SLUICE_RETURN_IF_ERROR(measure_type(of, timer, measured));
+    profile_.anchor_seconds = measured.anchor().value_or(0);
     profile_.samples = measured.in_seconds(options_.threads);
     profile_.interruptions = measured.meter.met(options_.threads);
     fit(profile_);
@@ -144,6 +147,22 @@ Result<DeviceProfile> measure_device(const MeasureOptions& options) {
   if (options.types.empty()) return fail(ErrorCode::kInvalidArgument, "types", "a profile is of nets of at least one type");
   if (options.threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "a profile is of at least one thread");
   return or_out_of_memory("profile", [&] { return Measurement(options).run(); });
+}
+
+Result<double> time_anchor(int threads, double seconds) {
+  if (threads < 1) return fail(ErrorCode::kInvalidArgument, "threads", "an anchor is timed on at least one thread");
+  return or_out_of_memory("profile", [&]() -> Result<double> {
+    const model::Graph built_in = sample_graph();
+    const ScopedAffinity processors(processors_to_compute_on(threads));
+    SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(threads));
+    SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in)));
+    timer.time_anchor();  // touches its memory
+    const Clock::time_point start = Clock::now();
+    std::vector<double> all;
+    do all.push_back(timer.time_anchor());
+    while (seconds_since(start) < seconds);
+    return middle_of(std::move(all));
+  });
 }
 
 std::string device_name() {

@@ -228,6 +228,7 @@ DeviceProfile profile_of(const Json& whole, const Json& json) {
   // Assumed for a profile that was written before this was measured.
   if (json.contains("decoded_per_second")) profile.decoded_per_second = positive(json.at("decoded_per_second"));
   if (json.contains("others_bytes_per_second")) profile.others_bytes_per_second = positive(json.at("others_bytes_per_second"));
+  if (json.contains("anchor_seconds")) profile.anchor_seconds = positive(json.at("anchor_seconds"));
   if (json.contains("reads_at_once")) {
     profile.reads_at_once = integer<std::uint32_t>(json.at("reads_at_once"));
     if (profile.reads_at_once < 1 || profile.reads_at_once > kMostReadsInFlight)
@@ -290,6 +291,7 @@ Json json_of(const DeviceProfile& profile) {
     for (const double met : profile.interruptions.met) json["interruptions_met"].push_back(rounded(met, 3));
   }
   if (profile.others_bytes_per_second > 0) json["others_bytes_per_second"] = rounded(profile.others_bytes_per_second, 3);
+  if (profile.anchor_seconds > 0) json["anchor_seconds"] = rounded(profile.anchor_seconds);
   if (profile.reads_at_once > 1) json["reads_at_once"] = profile.reads_at_once;
   if (profile.copies_views) json["copies_views"] = true;
   if (profile.decoded_per_second > 0) json["decoded_per_second"] = profile.decoded_per_second;

@@ -11,7 +11,6 @@
 #include "sluice/operators/definition.h"
 #include "sluice/profiler/fit.h"
 #include "src/profiler/drift.h"
-#include "src/profiler/middle.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/typed_nodes.h"
 
@@ -146,11 +145,16 @@ StepTimer::Request anchor_request(const model::Graph& sample_graph) {
   return {sample_graph, *anchor, *kernels::kernels_for(sample_graph, *anchor).front()};
 }
 
+std::optional<double> Measured::anchor() const {
+  return anchor_seconds.empty() ? std::nullopt : std::optional(usual_quiet_anchor(anchor_seconds));
+}
+
 std::vector<KernelSample> Measured::in_seconds(int threads) const {
-  const double anchor = anchor_seconds.empty() ? 1 : usual_of(anchor_seconds);
+  const double anchor = this->anchor().value_or(1), longest = longest_quiet_anchor(anchor_seconds);
   const Interruptions met = meter.met(threads);
   std::vector<KernelSample> all = samples;
-  for (KernelSample& sample : all) sample.seconds = detail::without_interruptions(met, sample.seconds * anchor);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i].seconds = detail::without_interruptions(met, quiet_time_of(times[i], longest) * anchor);
   return all;
 }
 
@@ -205,8 +209,8 @@ void Sampler::drop_repeated() {
 /// Samples of a measurement that was interrupted.
 void Sampler::take_known() {
   if (of_.known == nullptr) return;
-  const double anchor = timer_.time_anchor();
-  measured_.anchor_seconds.push_back(anchor);
+  // They are in seconds of the quiet machine of that time.
+  const double anchor = of_.known_anchor_seconds > 0 ? of_.known_anchor_seconds : timer_.time_anchor();
   for (const KernelSample& sample : *of_.known) {
     if (full()) return;
     const auto is_it = [&](const Candidate& c) { return c.kernel == sample.kernel && same_step(c.work, sample.work); };
@@ -222,6 +226,7 @@ void Sampler::take_known() {
     ++kind.chosen;
     profile_.samples.push_back(sample);
     profile_.samples.back().seconds /= anchor;
+    measured_.anchor_seconds.push_back(anchor);
     times_.push_back({{profile_.samples.back().seconds, sample.seconds}});
   }
 }
@@ -411,9 +416,9 @@ void Sampler::keep(bool all) {
   if (options_.keep == nullptr || (!all && profile_.samples.size() < std::min(kept_ + kBetweenKeeps, options_.most))) return;
   kept_ = profile_.samples.size();
   std::vector<KernelSample> samples = profile_.samples;
-  const double anchor = usual_of(measured_.anchor_seconds);
-  for (KernelSample& sample : samples) sample.seconds *= anchor;
-  options_.keep(options_.progress_context, of_.type, samples);
+  const double anchor = measured_.anchor().value_or(1), longest = longest_quiet_anchor(measured_.anchor_seconds);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].seconds = quiet_time_of(times_[i], longest) * anchor;
+  options_.keep(options_.progress_context, of_.type, samples, anchor);
 }
 
 Status Sampler::run() {
@@ -434,17 +439,13 @@ Status Sampler::run() {
   profile_ = std::move(known);
   SLUICE_RETURN_IF_ERROR(measure(std::move(chosen)));
   for (std::size_t coming = 1; coming < kMostComings; ++coming) SLUICE_RETURN_IF_ERROR(measure_again());
-  for (std::size_t i = 0; i < profile_.samples.size(); ++i) {
-    std::vector<double> anchors;
-    for (const Timed& timed : times_[i]) anchors.push_back(timed.anchors);
-    profile_.samples[i].seconds = usual_of(std::move(anchors));
-  }
   std::vector<std::vector<double>> seconds;
-  for (const std::vector<Timed>& times : times_)
-    for (seconds.emplace_back(); const Timed& timed : times) seconds.back().push_back(timed.seconds);
+  for (const std::vector<TimedOnce>& times : times_)
+    for (seconds.emplace_back(); const TimedOnce& timed : times) seconds.back().push_back(timed.seconds);
   if (const std::optional<double> drift = drift_of(seconds)) measured_.drifts.push_back(*drift);
   if (!profile_.samples.empty()) keep(true);
   measured_.samples.insert(measured_.samples.end(), profile_.samples.begin(), profile_.samples.end());
+  measured_.times.insert(measured_.times.end(), times_.begin(), times_.end());
   return {};
 }
 

@@ -5,8 +5,8 @@
 // --by family and size, some 20 at a time--> turns, each in a run of a size of its own --each some eight times, at other moments--> samples
 //
 // A kernel's quota goes by the root of its share of a network's time, and each has a few: what is rare starves nobody and is not starved.
-// Neighbours of the machine change their minds within seconds: so a turn comes again when all others have come, and the mean counts (of eight
-// and more without the ends): of five such times the middle one differed by 6.1 % from one profile to the next, the mean by 5.3 %.
+// Neighbours of the machine change their minds within seconds: so a turn comes again when all others have come, and the mean counts of those
+// times at which the machine was quiet (quiet.h), of eight and more without the ends.
 // Test networks are not used for it.
 //
 // Nets of each type are measured by themselves: with what they have, in rounds of their own, to limits of their own.
@@ -17,11 +17,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sluice/profiler/measure.h"
 #include "src/profiler/interruption_meter.h"
+#include "src/profiler/quiet.h"
 #include "src/profiler/step_timer.h"
 #include "src/profiler/stopwatch.h"
 
@@ -52,15 +54,18 @@ StepTimer::Request anchor_request(const model::Graph& sample_graph);
 
 /// What the measurements of nets of all types have told.
 struct Measured {
-  std::vector<KernelSample> samples;   // their seconds are in anchors
-  std::vector<double> anchor_seconds;  // of one anchor, by measurement
-  std::vector<double> drifts;          // of each type of nets that was measured at several times
+  std::vector<KernelSample> samples;
+  std::vector<std::vector<TimedOnce>> times;  // of each sample: one for each time that its turn came
+  std::vector<double> anchor_seconds;         // of one anchor, by measurement
+  std::vector<double> drifts;                 // of each type of nets that was measured at several times
   InterruptionMeter meter;
 
   /// Standard deviation of ln(speed) of the machine from one coming of all rounds to the next; 0 where there was but one.
   double drift() const;
 
-  /// Samples in seconds of the machine at its usual speed, which is the mean of what an anchor took but for the ends, without what interrupted them.
+  /// What an anchor takes on this machine while it is quiet; nothing where none was timed.
+  std::optional<double> anchor() const;
+  /// Samples in seconds of the quiet machine, without what interrupted them.
   std::vector<KernelSample> in_seconds(int threads) const;
 };
 
@@ -86,9 +91,6 @@ class Sampler {
     std::size_t before = 0;  // samples of nets of other types
     std::size_t quota = 0;
     std::size_t chosen = 0;
-  };
-  struct Timed {
-    double anchors, seconds;
   };
   struct PlannedTurn {
     StepTimer::Turn turn;
@@ -122,8 +124,8 @@ class Sampler {
   std::vector<Candidate> corpus_;
   std::vector<double> assumed_;  // of each of them: seconds by assumed rates
   std::map<UsedKernel, Kind> kinds_;
-  DeviceProfile profile_;                  // samples in anchors
-  std::vector<std::vector<Timed>> times_;  // of each sample: one for each time that its turn came
+  DeviceProfile profile_;                      // samples in anchors
+  std::vector<std::vector<TimedOnce>> times_;  // of each sample: one for each time that its turn came
   std::vector<PlannedTurn> turns_;
   std::size_t comings_ = 0;  // of turns
   double run_share_ = 0.5;   // where among the sizes of runs the next one lies, 0 to 1

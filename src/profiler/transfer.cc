@@ -15,6 +15,7 @@
 #include "src/core/out_of_memory.h"
 #include "src/profiler/device_ratios.h"
 #include "src/profiler/middle.h"
+#include "src/profiler/quiet.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
 #include "src/profiler/stopwatch.h"
@@ -31,6 +32,7 @@ class Transfer {
     const ScopedAffinity processors(processors_to_compute_on(options_.threads));
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(options_.threads, options_.memory));
     const double others = timer.watch_others();
+    SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in_)));
     const std::vector<Candidate> candidates = candidates_of(built_in_, timer);
     group(candidates);
     choose();
@@ -162,7 +164,7 @@ class Transfer {
   struct Round {
     std::vector<const Candidate*> steps;
     std::uint64_t run_bytes;
-    std::vector<std::vector<double>> seconds{};
+    std::vector<std::vector<TimedOnce>> times{};
     StepTimer::TimedTurn last{};
   };
 
@@ -171,13 +173,17 @@ class Transfer {
     StepTimer::Turn turn{{}, round.run_bytes};
     for (const Candidate* candidate : round.steps) turn.steps.push_back(candidate->request);
     SLUICE_ASSIGN_OR_RETURN(round.last, timer.time_in_turn(turn, kSeconds));
-    round.seconds.resize(round.steps.size());
-    for (std::size_t i = 0; i < round.steps.size(); ++i)
-      if (round.last[i]) round.seconds[i].push_back(round.last[i]->seconds);
+    round.times.resize(round.steps.size());
+    for (std::size_t i = 0; i < round.steps.size(); ++i) {
+      if (!round.last[i]) continue;
+      round.times[i].push_back({round.last[i]->anchors, round.last[i]->seconds});
+      anchor_seconds_.push_back(round.times[i].back().anchor_seconds());
+    }
     return {};
   }
 
-  /// Measures all of them in one round, and one in another; both in turn for half a minute, since a shared machine is slower for seconds.
+  /// Measures all of them in one round, and one in another; both in turn for half a minute, since a shared machine is slower for seconds, and
+  /// only those times count at which it was quiet (quiet.h).
   Status measure(StepTimer& timer) {
     constexpr int kLeastTimes = 3, kMostTimes = 100;
     constexpr double kMostSeconds = 24;
@@ -190,9 +196,13 @@ class Transfer {
     };
     for (int time = 0; more(time); ++time)
       for (Round& round : rounds) SLUICE_RETURN_IF_ERROR(time_once_more(timer, round));
+    profile_.anchor_seconds = 0;
+    if (anchor_seconds_.empty()) return {};
+    const double longest = longest_quiet_anchor(anchor_seconds_);
+    profile_.anchor_seconds = usual_quiet_anchor(anchor_seconds_);
     for (const Round& round : rounds)
       for (std::size_t i = 0; i < round.steps.size(); ++i)
-        if (round.last[i]) add(*round.steps[i], *round.last[i], usual_of(round.seconds[i]));
+        if (round.last[i]) add(*round.steps[i], *round.last[i], quiet_time_of(round.times[i], longest) * profile_.anchor_seconds);
     return {};
   }
 
@@ -225,6 +235,7 @@ class Transfer {
   const detail::TileExtent tile_ = detail::tile_of(name_of(active_isa()), options_.threads);
   std::map<UsedKernel, Kind> kinds_;
   std::vector<const Candidate*> chosen_;
+  std::vector<double> anchor_seconds_;  // by measurement
   std::vector<TimedThere> timed_;
 };
 

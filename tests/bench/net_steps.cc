@@ -22,6 +22,7 @@
 #include "src/engine/plan_costs.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
+#include "tests/bench/inputs.h"
 #include "tests/bench/must.h"
 #include "tests/bench/step_work.h"
 
@@ -31,21 +32,6 @@ namespace {
 double middle(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-void fill_inputs(Session& session) {
-  const model::Graph& graph = session.model().graph();
-  for (std::size_t port = 0; port < graph.inputs.size(); ++port) {
-    const DType dtype = graph.dtype_of(graph.inputs[port]);
-    std::vector<std::byte> data(graph.inputs[port].onnx_shape.element_count() * size_of(dtype));
-    unsigned state = 1;
-    if (dtype == DType::kF32)
-      for (std::size_t i = 0; i < data.size() / sizeof(float); ++i) {
-        state = state * 1664525u + 1013904223u;
-        reinterpret_cast<float*>(data.data())[i] = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
-      }
-    if (!session.set_input(port, dtype, data)) std::exit(1);
-  }
 }
 
 /// The row of what a step is.

@@ -49,7 +49,7 @@ PricedNet priced(const test::RecordedNet& recorded, const profiler::DeviceProfil
   for (const profiler::KernelSample& step : net.steps.parts) seconds.push_back(step.seconds);
   const double predicted_ms = must(Predictor(model, options).at(kUnlimitedBytes)).latency_ms;
   net.steps.other_ms = predicted_ms - milliseconds_of(net.steps, seconds, profile);
-  constexpr double kMostOther = 0.02;  // else the sum is not what `predict` does
+  constexpr double kMostOther = 0.08;  // by bands, whose weights stay near; else the sum is not what `predict` does
   if (std::abs(net.steps.other_ms) > kMostOther * predicted_ms)
     must(Status(fail(ErrorCode::kInternal, recorded.family + " " + std::to_string(recorded.number),
                      "its steps add up to another time than it is predicted to take")));

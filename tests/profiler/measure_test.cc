@@ -52,7 +52,16 @@ TEST_CASE("how fast others fill shared caches is some rate, or none") {
   CHECK(others < 1e15);
 }
 
-TEST_CASE("a profile of no thread is refused") { CHECK_FALSE(measure_device({.threads = 0})); }
+TEST_CASE("a profile of no thread is refused, and so is an anchor") {
+  CHECK_FALSE(measure_device({.threads = 0}));
+  CHECK_FALSE(time_anchor(0, 0));
+}
+
+TEST_CASE("an anchor takes some time") {
+  const Result<double> seconds = time_anchor(1, 0);
+  REQUIRE(seconds);
+  CHECK(*seconds > 0);
+}
 
 }  // namespace
 }  // namespace sluice::profiler

@@ -48,6 +48,7 @@ TEST_CASE("a profile that is written and read gives the same predictions") {
     CHECK(read.samples[i].work.shared_bytes == profile.samples[i].work.shared_bytes);
   }
   CHECK(read.others_bytes_per_second == 5e9);
+  CHECK(read.anchor_seconds == 2.5e-4);
   CHECK(read.reads_at_once == 4);
 }
 
@@ -154,6 +155,7 @@ TEST_CASE("what is no profile is refused") {
                                  {"\"bytes\":65536", "\"bytes\":65537"},
                                  {"\"reads_at_once\":4", "\"reads_at_once\":0"},
                                  {"\"others_bytes_per_second\":5000000000.0", "\"others_bytes_per_second\":-1"},
+                                 {"\"anchor_seconds\":0.00025", "\"anchor_seconds\":-1"},
                                  {"\"bytes\":65536", "\"bytes\":0"},
                                  {"\"bytes\":65536", "\"bytes\":1099511627776"},
                                  {"\"use\":0", "\"use\":9"},

@@ -15,6 +15,7 @@ inline DeviceProfile sample_profile() {
   profile.step_time_beside_reads = 1.25;
   profile.reads_at_once = 4;
   profile.others_bytes_per_second = 5e9;
+  profile.anchor_seconds = 2.5e-4;
   for (std::uint64_t i = 1; i < 6; ++i)
     profile.samples.push_back({{KernelId{1}, i % 2 == 0 ? KernelUse::kRunDerived : KernelUse::kRun},
                                {{i * 1000000, i * 100, 50, i}, {.rows = 7, .columns = 7, .channels = 32, .depth = 16, .taps = 9}, 2},

@@ -220,7 +220,7 @@ TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on fr
   options.seconds = 1e9;
   std::vector<KernelSample> kept;
   options.progress_context = &kept;
-  options.keep = [](void* context, NetType, const std::vector<KernelSample>& samples) {
+  options.keep = [](void* context, NetType, const std::vector<KernelSample>& samples, double) {
     *static_cast<std::vector<KernelSample>*>(context) = samples;
   };
   const auto first = samples_of(options, *timer, small);
@@ -257,6 +257,26 @@ TEST_CASE("a measurement stops at its limit, tells what it keeps, and goes on fr
   const auto resumed = samples_of(options, *timer, {small.front()});
   REQUIRE(resumed);
   CHECK(resumed->front().seconds == Approx(again->front().seconds));  // it was not measured again
+
+  // What was kept is in seconds of the machine of that time, of which an anchor tells.
+  options.types = {{NetType::kF32, &*again, 1e-3}};
+  Measured measured;
+  REQUIRE(Sampler(options, options.types.front(), *timer, {}, {small.front()}, measured).run());
+  REQUIRE(measured.times.size() == 1);
+  CHECK(measured.times.front().front().anchors == Approx(again->front().seconds / 1e-3));
+  CHECK(measured.anchor() == std::optional(1e-3));
+}
+
+TEST_CASE("samples of all types of nets are of one quiet machine") {
+  Measured measured;
+  measured.samples.resize(2);
+  // The first type was measured while the machine was slow, all but once; what waits for memory took no longer.
+  measured.times = {{{1.3, 1.95e-4}, {1.35, 2.025e-4}, {2, 2e-4}, {1.4, 2.1e-4}, {2.02, 2.02e-4}, {1.98, 1.98e-4}}, {{3, 3e-4}, {3, 3e-4}}};
+  measured.anchor_seconds = {1.5e-4, 1.5e-4, 1e-4, 1.5e-4, 1e-4, 1e-4, 1e-4, 1e-4};
+  const std::vector<KernelSample> samples = measured.in_seconds(1);
+  CHECK(samples[0].seconds == Approx(2e-4));
+  CHECK(samples[1].seconds == Approx(3e-4));
+  CHECK(Measured().anchor() == std::nullopt);
 }
 
 TEST_CASE("steps in turn are each timed, in a run of the size asked for or of what they need") {

@@ -119,6 +119,8 @@ struct DeviceRates {
   // How reading and computing slow each other down: both share memory, and the system's part in reading takes time of a core.
   double read_rate_beside_compute = 1;  // of the rate alone
   double step_time_beside_reads = 1;    // of the time alone
+  // What an anchor took (measure.h) on the machine that samples are in seconds of; 0: not known.
+  double anchor_seconds = 0;
   // What interrupts a long run, as a share of its time: kernels' rates are without it, prices of steps with it (latency.h).
   Interruptions interruptions;
   double common_error = 0.02;   // standard deviation of what all steps of a run are off by together, as a share

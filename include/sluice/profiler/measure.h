@@ -27,6 +27,7 @@ struct MeasuredType {
   NetType type = NetType::kF32;
   /// Samples of a measurement that was interrupted: they are not measured again. May be null.
   const std::vector<KernelSample>* known = nullptr;
+  double known_anchor_seconds = 0;  // that `keep` told with them
 };
 
 struct MeasureOptions {
@@ -40,8 +41,8 @@ struct MeasureOptions {
   std::size_t most = 600;  // measurements of steps, for each type
   double seconds = 65;     // after which no further step of a type is begun
   Bytes memory{};          // that the system has left: with 1.5 GiB runs of all sizes are measured, below 384 MiB those of up to 96 MiB
-  /// Called from time to time with the samples of a type so far, so that they can be saved for `known`. May be null.
-  void (*keep)(void* context, NetType type, const std::vector<KernelSample>& samples) = nullptr;
+  /// Called from time to time with the samples of a type so far, and what an anchor took, so that both can be saved for `known`. May be null.
+  void (*keep)(void* context, NetType type, const std::vector<KernelSample>& samples, double anchor_seconds) = nullptr;
   /// Called before each of `all` measurements, to show progress. May be null.
   void (*progress)(void* context, std::size_t done, std::size_t all) = nullptr;
   void* progress_context = nullptr;
@@ -59,6 +60,11 @@ struct TransferOptions {
 /// are measured, and each kernel's times are scaled as those of its kind, in half a minute at most where steps are short. What is read is not measured: those rates stay. Errors: those of
 /// measure_device; kInvalidArgument for a profile without kernels.
 Result<DeviceProfile> transfer_profile(DeviceProfile other, const TransferOptions& options);
+
+/// What an anchor takes on this machine now, the middle one of those that fit into so many seconds: a fixed layer by which a profile's times are
+/// measured (DeviceProfile::anchor_seconds), so that the two tell whether the machine is as fast as it was then. Errors: kInvalidArgument for
+/// no thread; kOutOfMemory.
+Result<double> time_anchor(int threads, double seconds);
 
 /// The CPU's own name, such as "Intel(R) Xeon(R) Platinum 8480C"; "unknown" where the system does not tell.
 std::string device_name();
