@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 14;       // 14: other terms of integer layers of a few inputs, of resizing, and of steps without weights
+constexpr int kVersion = 15;       // 15: other terms of pools of bytes, and of sums of two maps of bytes
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.

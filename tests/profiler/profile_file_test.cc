@@ -74,7 +74,7 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
   const DeviceProfile profile = sample_profile();
   const std::string fewer = std::regex_replace(text_of(profile), std::regex("\"seconds_per\":\\[[^\\]]*\\]"), "\"seconds_per\":[1.0,2.0]");
   CHECK_FALSE(parse_profiles(fewer));
-  const auto parsed = parse_profiles(replaced(fewer, "\"version\":14", "\"version\":7"));
+  const auto parsed = parse_profiles(replaced(fewer, "\"version\":15", "\"version\":7"));
   REQUIRE(parsed);
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(parsed->front(), s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
@@ -86,7 +86,7 @@ TEST_CASE("slices of older profiles are counted in the pieces that they copy, wh
     for (const double seconds : {1e-5, 1.1e-5})
       profile.samples.push_back({{kernels::kernel_id::kSlice}, {{0, 2 << 18, 1 << 18, 0}, shape, 0}, seconds});
     fit(profile);
-    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":14", "\"version\":11"));
+    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":15", "\"version\":11"));
     REQUIRE(parsed);
     return parsed->front();
   };
@@ -118,14 +118,14 @@ TEST_CASE("causal attentions of older profiles count the keys that their rows se
     for (const double seconds : {1e-4, 1.1e-4}) profile.samples.push_back({attention, work, seconds});
     fit(profile);
     const auto flops_of = [&](const char* version) -> double {
-      const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":14", version));
+      const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":15", version));
       REQUIRE(parsed);
       for (const KernelSample& sample : parsed->front().samples)
         if (sample.kernel == attention) return static_cast<double>(sample.work.cost.flops);
       return 0;
     };
     INFO(c.rows << " of " << c.queries << " queries, " << c.keys << " keys");
-    CHECK(flops_of("\"version\":14") == static_cast<double>(work.cost.flops));
+    CHECK(flops_of("\"version\":15") == static_cast<double>(work.cost.flops));
     CHECK(flops_of("\"version\":12") == Approx(kFlopsOfKey * c.rows * c.seen).margin(1));
   }
 }
@@ -146,7 +146,7 @@ TEST_CASE("what runs of two lengths met of interruptions says what those between
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":14", "\"version\":5"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":15", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

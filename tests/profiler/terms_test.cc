@@ -141,6 +141,36 @@ TEST_CASE("blends take the time of their vectors and of finding each pixel's sou
   CHECK(vectors(64, ResizeMode::kCubic) == 4 * 100 * 6);
 }
 
+TEST_CASE("pools of bytes take the time of the rows of their windows, in vectors, and of each pixel") {
+  constexpr std::size_t kVectors = 7;
+  const auto vectors = [](std::uint32_t pixels, std::uint32_t channels, std::uint32_t taps) {
+    StepWork work(kernels::CostFeatures{1000, 100, 100, 0});
+    work.shape.rows = pixels;
+    work.shape.channels = channels;
+    work.shape.taps = taps;
+    return detail::terms_of(kernels::kernel_id::kIntegerPool, work, detail::tile_of("avx2"))[kVectors];
+  };
+  CHECK(vectors(100, 1, 9) == 100 * 4.5);
+  CHECK(vectors(100, 32, 9) == vectors(100, 1, 9));
+  CHECK(vectors(100, 33, 9) == 100 * 7.5);
+  CHECK(vectors(100, 33, 4) == 100 * 5.5);
+  CHECK(vectors(1, 64, 196) == 29.5);
+}
+
+TEST_CASE("of sums of bytes each pixel is a run where one of the two is broadcast, else all is one") {
+  constexpr std::size_t kRows = 8;
+  const auto rows = [](std::uint16_t variant) {
+    StepWork work(kernels::CostFeatures{1000, 100, 100, 0});
+    work.shape.rows = 4;
+    work.shape.columns = 6;
+    work.variant = variant;
+    return detail::terms_of(kernels::kernel_id::kIntegerBinary, work, detail::tile_of("avx2"))[kRows];
+  };
+  CHECK(rows(0) == 0);
+  CHECK(rows(4) == 0);
+  CHECK(rows(5) == 24);
+}
+
 TEST_CASE("a softmax begins with each pixel, bytes that pass with nothing") {
   constexpr std::size_t kRows = 8;
   const auto rows = [](KernelId kernel) {

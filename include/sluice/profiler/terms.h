@@ -288,6 +288,8 @@ inline double rows_of(KernelId kernel, const StepWork& work) noexcept {
   using namespace kernels::kernel_id;
   if (kernel == kSoftmax || kernel == kIntegerSoftmax || kernel == kLayerNorm) return pixels_of(work.shape);
   const bool passes = kernel == kIntegerTable || kernel == kIntegerQuantize || kernel == kIntegerDequantize;
+  // Sums of two maps of bytes are one run of them; where one of the two is broadcast, as its odd variants have it, each pixel is a run.
+  if (kernel == kIntegerBinary) return work.variant % 2 != 0 ? pixels_of(work.shape) : 0;
   return passes ? 0 : static_cast<double>(work.shape.rows);
 }
 
@@ -296,14 +298,15 @@ constexpr bool makes_vectors(KernelId kernel) noexcept {
   using namespace kernels::kernel_id;
   return kernel == kIntegerPool || kernel == kResize;
 }
-/// Vectors of outputs of a window of bytes, or of a blend, where finding a pixel's sources takes as long as two vectors.
+/// Vectors of outputs of a blend, or of the rows of a window of bytes; finding a pixel's sources takes as long as two, or one and a half. (With
+/// a window's vectors alone, mean pools of 26 bytes a pixel, two thirds of a net's time, were priced at a half.)
 inline double vectors_made(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (!makes_vectors(kernel)) return 0;
-  constexpr double kSources = 2;
   const bool blends = kernel == kernels::kernel_id::kResize;
+  const double finding = blends ? 2 : 1.5, rows = blends ? 1 : std::sqrt(work.shape.taps);
   // Bytes go as twice the sums of a tile's row.
   const double lanes = (blends ? 1 : tile.panels * 2) * static_cast<double>(model::kPanelLanes);
-  const double vectors = ceil_of(work.shape.channels / lanes) + (blends ? kSources : 0);
+  const double vectors = ceil_of(work.shape.channels / lanes) * rows + finding;
   // Cubic blends have four sources for each of a linear one's.
   const double sources = blends && work.variant == static_cast<std::uint16_t>(ResizeMode::kCubic) ? 4 : 1;
   return pixels_of(work.shape) * vectors * sources;
