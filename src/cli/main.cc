@@ -161,7 +161,7 @@ CLI::App* add_profile(CLI::App& app, CommandLine& line) {
   command->add_option("--model", line.profile.models, "measure the layers of this model too: its plans become more exact")
       ->allow_extra_args(false);
   add_key(command, line.profile.key);
-  command->add_option("--transfer", line.profile.transfer, "make this device's profile of another one's, that file, by ten measurements");
+  command->add_option("--transfer", line.profile.transfer, "make this device's profile out of another one's file, by ten measurements");
   command->add_option("--most", line.profile.most, "measurements of steps at most, for each type")
       ->capture_default_str()
       ->check(CLI::Range(1, kMostMeasurements));

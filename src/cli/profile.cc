@@ -76,6 +76,10 @@ std::string file_to_read(const std::vector<std::shared_ptr<const Model>>& models
   return (*largest)->file().path();
 }
 
+bool is_of_this_device(const DeviceProfile& profile) {
+  return profile.device == profiler::device_name() && profile.isa == name_of(active_isa());
+}
+
 /// The samples of an interrupted measurement, in a file beside the profile; removed when the profile is written.
 class Partial {
  public:
@@ -85,7 +89,7 @@ class Partial {
     if (!fs::exists(path_)) return;
     try {
       DeviceProfile left = profiler::profile_for_threads(unwrap(profiler::load_profiles(path_)), threads);
-      if (left.isa != name_of(active_isa()) || left.device != profiler::device_name()) return;
+      if (!is_of_this_device(left)) return;
       known_ = std::move(left.samples);
       known_anchor_seconds_ = left.anchor_seconds;
     } catch (const Failure&) {
@@ -188,8 +192,8 @@ std::vector<DeviceProfile> beside(const std::string& path, const std::vector<int
   if (!fs::exists(path)) return kept;
   try {
     for (DeviceProfile& profile : unwrap(profiler::load_profiles(path))) {
-      const bool same = profile.device == profiler::device_name() && profile.isa == name_of(active_isa());
-      if (same && std::find(threads.begin(), threads.end(), profile.threads) == threads.end()) kept.push_back(std::move(profile));
+      if (is_of_this_device(profile) && std::find(threads.begin(), threads.end(), profile.threads) == threads.end())
+        kept.push_back(std::move(profile));
     }
   } catch (const Failure&) {
     kept.clear();
@@ -210,10 +214,9 @@ const DeviceProfile& profile_to_check(const std::vector<DeviceProfile>& profiles
   const auto refuse = [&](const std::string& subject, const char* why) { raise(make_error(ErrorCode::kInvalidArgument, subject, why)); };
   const auto found = std::find_if(profiles.begin(), profiles.end(), [&](const DeviceProfile& p) { return p.threads == threads; });
   if (found == profiles.end()) refuse(fmt::format("{}, --threads {}", path, threads), "the file has no profile of so many threads");
-  const std::string here = fmt::format("{} ({})", profiler::device_name(), name_of(active_isa()));
-  const std::string there = fmt::format("{} ({})", found->device, found->isa);
-  if (here != there)
-    refuse(fmt::format("{} of {} on {}", path, there, here), "is of another device: measure this one with `sluice profile`");
+  if (!is_of_this_device(*found))
+    refuse(fmt::format("{} of {} ({}) on {} ({})", path, found->device, found->isa, profiler::device_name(), name_of(active_isa())),
+           "is of another device: measure this one with `sluice profile`");
   if (found->anchor_seconds <= 0) refuse(path, "does not say how fast the machine was: measure it anew with `sluice profile`");
   return *found;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "src/profiler/middle.h"
@@ -46,5 +47,17 @@ inline double quiet_time_of(std::vector<TimedOnce> times, double longest) {
     if (anchors.size() < kLeastTimes || time.anchor_seconds() <= longest) anchors.push_back(time.anchors);
   return usual_of(std::move(anchors));
 }
+
+/// The quiet machine, as all that an anchor took in a measurement has it; where none was timed, anchors are seconds.
+class QuietMachine {
+ public:
+  explicit QuietMachine(const std::vector<double>& anchor_seconds)
+      : longest_(longest_quiet_anchor(anchor_seconds)), anchor_seconds_(anchor_seconds.empty() ? 1 : usual_quiet_anchor(anchor_seconds)) {}
+  double anchor_seconds() const noexcept { return anchor_seconds_; }
+  double seconds_of(std::vector<TimedOnce> times) const { return quiet_time_of(std::move(times), longest_) * anchor_seconds_; }
+
+ private:
+  double longest_, anchor_seconds_;
+};
 
 }  // namespace sluice::profiler

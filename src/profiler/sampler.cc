@@ -150,11 +150,10 @@ std::optional<double> Measured::anchor() const {
 }
 
 std::vector<KernelSample> Measured::in_seconds(int threads) const {
-  const double anchor = this->anchor().value_or(1), longest = longest_quiet_anchor(anchor_seconds);
+  const QuietMachine quiet(anchor_seconds);
   const Interruptions met = meter.met(threads);
   std::vector<KernelSample> all = samples;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    all[i].seconds = detail::without_interruptions(met, quiet_time_of(times[i], longest) * anchor);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].seconds = detail::without_interruptions(met, quiet.seconds_of(times[i]));
   return all;
 }
 
@@ -416,9 +415,9 @@ void Sampler::keep(bool all) {
   if (options_.keep == nullptr || (!all && profile_.samples.size() < std::min(kept_ + kBetweenKeeps, options_.most))) return;
   kept_ = profile_.samples.size();
   std::vector<KernelSample> samples = profile_.samples;
-  const double anchor = measured_.anchor().value_or(1), longest = longest_quiet_anchor(measured_.anchor_seconds);
-  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].seconds = quiet_time_of(times_[i], longest) * anchor;
-  options_.keep(options_.progress_context, of_.type, samples, anchor);
+  const QuietMachine quiet(measured_.anchor_seconds);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].seconds = quiet.seconds_of(times_[i]);
+  options_.keep(options_.progress_context, of_.type, samples, quiet.anchor_seconds());
 }
 
 Status Sampler::run() {

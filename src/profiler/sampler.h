@@ -54,7 +54,7 @@ StepTimer::Request anchor_request(const model::Graph& sample_graph);
 
 /// What the measurements of nets of all types have told.
 struct Measured {
-  std::vector<KernelSample> samples;
+  std::vector<KernelSample> samples;          // what was measured; how long it took is in `times`
   std::vector<std::vector<TimedOnce>> times;  // of each sample: one for each time that its turn came
   std::vector<double> anchor_seconds;         // of one anchor, by measurement
   std::vector<double> drifts;                 // of each type of nets that was measured at several times

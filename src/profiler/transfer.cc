@@ -198,11 +198,11 @@ class Transfer {
       for (Round& round : rounds) SLUICE_RETURN_IF_ERROR(time_once_more(timer, round));
     profile_.anchor_seconds = 0;
     if (anchor_seconds_.empty()) return {};
-    const double longest = longest_quiet_anchor(anchor_seconds_);
-    profile_.anchor_seconds = usual_quiet_anchor(anchor_seconds_);
+    const QuietMachine quiet(anchor_seconds_);
+    profile_.anchor_seconds = quiet.anchor_seconds();
     for (const Round& round : rounds)
       for (std::size_t i = 0; i < round.steps.size(); ++i)
-        if (round.last[i]) add(*round.steps[i], *round.last[i], quiet_time_of(round.times[i], longest) * profile_.anchor_seconds);
+        if (round.last[i]) add(*round.steps[i], *round.last[i], quiet.seconds_of(round.times[i]));
     return {};
   }
 

@@ -122,7 +122,8 @@ class Visit {
   std::vector<double> ms_, anchors_, anchors_ms_;
 };
 
-bool read_number(const char* text, double& number) {
+template <class Number>
+bool read_number(const char* text, Number& number) {
   const char* const end = text + std::strlen(text);
   const auto [behind, error] = std::from_chars(text, end, number);
   return error == std::errc() && behind == end;
@@ -130,9 +131,8 @@ bool read_number(const char* text, double& number) {
 
 int measure(int argc, char** argv) {
   Asked asked;
-  double visits = 0, threads = 1;
   const char* profile = nullptr;
-  bool understood = argc > 3 && read_number(argv[1], asked.seconds) && read_number(argv[2], visits);
+  bool understood = argc > 3 && read_number(argv[1], asked.seconds) && read_number(argv[2], asked.visits);
   for (int i = 3; i < argc && understood; ++i) {
     const std::string word = argv[i];
     if (!word.starts_with("--"))
@@ -142,12 +142,10 @@ int measure(int argc, char** argv) {
     else if (word == "--profile")
       profile = argv[i];
     else
-      understood = word == "--threads" && read_number(argv[i], threads);
+      understood = word == "--threads" && read_number(argv[i], asked.threads);
   }
-  if (!understood || asked.models.empty() || threads < 1 || visits < 1)
+  if (!understood || asked.models.empty() || asked.threads < 1 || asked.visits < 1)
     return std::fputs("usage: sluice-bench-nets SECONDS VISITS [--threads N] [--profile FILE] MODEL.sluice...\n", stderr), 1;
-  asked.visits = static_cast<long>(visits);
-  asked.threads = static_cast<int>(threads);
   if (profile != nullptr) asked.profile = profiler::profile_for_threads(must(profiler::load_profiles(profile)), asked.threads);
   const ScopedAffinity processors(processors_to_compute_on(asked.threads));
   Anchor anchor(asked.threads);

@@ -15,7 +15,7 @@ struct Parts {
   /// without dispatch and interruptions.
   std::vector<profiler::KernelSample> parts;
   double other_seconds = 0;  // of parts of kernels that nothing was measured of
-  double other_ms = 0;       // what is not of the parts: plans add what bands read from farther away
+  double other_ms = 0;       // what is not of the parts: bands read from farther away, and find weights nearer
 };
 
 struct PricedNet {
