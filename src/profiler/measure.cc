@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 #include "sluice/profiler/fit.h"
 #include "src/core/out_of_memory.h"
 #include "src/profiler/middle.h"
+#include "src/profiler/quiet_processor.h"
 #include "src/profiler/read_timer.h"
 #include "src/profiler/sample_graph.h"
 #include "src/profiler/sampler.h"
@@ -157,6 +159,8 @@ Result<double> time_anchor(int threads, double seconds) {
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(threads));
     SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in)));
     timer.time_anchor();  // touches its memory
+    std::optional<QuietProcessor> processor;
+    if (threads == 1) processor.emplace([&] { return timer.time_anchor(); });
     const Clock::time_point start = Clock::now();
     std::vector<double> all;
     do all.push_back(timer.time_anchor());

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "sluice device profile";
-constexpr int kVersion = 15;       // 15: other terms of pools of bytes, and of sums of two maps of bytes
+constexpr int kVersion = 16;       // 16: other terms of pools of bytes, and means of whole maps are a variant
 constexpr int kOldestVersion = 6;  // whose rates are of other terms: they are fitted anew from its samples
 
 /// What keeps a text from being a profile; inside this file, as the JSON library's own exceptions are.
@@ -149,6 +149,15 @@ std::uint64_t flops_of_causal_rows(const StepWork& work) noexcept {
   return share < 1 ? static_cast<std::uint64_t>(static_cast<double>(work.cost.flops) * share) : work.cost.flops;
 }
 
+/// Before version 16 means of whole maps of bytes were those of windows.
+UsedKernel kernel_by_now(const UsedKernel& before, const StepShape& shape) {
+  UsedKernel kernel = before;
+  const bool mean =
+      kernel.kernel == kernels::kernel_id::kIntegerPool && kernel.variant == static_cast<std::uint16_t>(PoolingKind::kAverage);
+  if (mean && shape.rows == 1 && shape.columns == 1) kernel.variant = kWholeMean;
+  return kernel;
+}
+
 KernelSample sample_of(const Json& json, const UsedKernel& kernel, int version) {
   const auto bytes = [&](std::size_t i) { return integer<std::uint64_t>(json.at(i)); };
   const auto extent = [&](std::size_t i) { return std::max<std::uint32_t>(1, integer<std::uint32_t>(json.at(i))); };
@@ -161,6 +170,10 @@ KernelSample sample_of(const Json& json, const UsedKernel& kernel, int version) 
     sample.work.shape = shape_by_pieces(sample.work.shape, kernel.kernel);
   if (version < 13 && kernel.kernel == kernels::kernel_id::kAttention && kernel.variant == kCausal)
     sample.work.cost.flops = flops_of_causal_rows(sample.work);
+  if (version < 16) {
+    sample.kernel = kernel_by_now(kernel, sample.work.shape);
+    sample.work.variant = sample.kernel.variant;
+  }
   sample.work.run_bytes = bytes(12);
   sample.work.shared_bytes = std::max(sample.work.run_bytes, json.size() > 14 ? bytes(14) : 0);
   sample.work.shape.epilogue = extent(13);
@@ -182,6 +195,9 @@ void add_kernels(const Json& json, int version, DeviceProfile& profile) {
       fitted = false;
   }
   if (!fitted) {
+    if (version < 16)
+      sluice::sort(profile.samples.begin(), profile.samples.end(),
+                   [](const KernelSample& a, const KernelSample& b) { return a.kernel < b.kernel; });
     for_each_kernel(profile.samples, [&](std::span<KernelSample> samples) {
       if (samples.size() > kMostFitted) throw Mistake{"is no device profile: more samples of one kernel than can be fitted anew"};
     });

@@ -85,7 +85,7 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
   if (node.op == OpKind::kConvTranspose) return nets == NetType::kIntegers ? 0.1 : 0.3;
   if (node.op == OpKind::kResize) return 0.1;
   if (node.op == OpKind::kRecurrent) return nets == NetType::kF32 || nets == NetType::kIntegers ? 1 : 4;
-  if (node.op == OpKind::kUnary) return type == NetType::kIntegers ? 4 : 0.2;  // tables
+  if (node.op == OpKind::kUnary) return type == NetType::kIntegers ? 12 : 0.2;  // tables
   if (node.op == OpKind::kPool) return type == NetType::kIntegers ? 60 : 20;
   if (node.op == OpKind::kQuantize) return 8;
   if (node.op == OpKind::kDense) {

@@ -171,7 +171,8 @@ void add_elements(const Asked& asked, StepWork& work) noexcept {
     const auto* pool = integers != nullptr ? &integers->pool : asked.as<operators::PoolParameters>();
     if (pool == nullptr) return;
     add_window(pool->window, work.shape);
-    work.variant = static_cast<std::uint16_t>(pool->kind);
+    const bool whole_mean = integers != nullptr && integers->whole() && pool->kind == PoolingKind::kAverage;
+    work.variant = whole_mean ? kWholeMean : static_cast<std::uint16_t>(pool->kind);
   } else if (asked.node.op == OpKind::kResize) {
     if (const auto* resize = asked.as<operators::ResizeParameters>()) work.variant = static_cast<std::uint16_t>(resize->mode);
     if (const auto* bytes = asked.as<operators::IntegerResizeParameters>()) work.variant = static_cast<std::uint16_t>(bytes->resize.mode);

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "sluice/profiler/latency.h"
 #include "src/profiler/middle.h"
+#include "src/profiler/quiet_processor.h"
 #include "src/profiler/step_call.h"
 #include "src/profiler/stopwatch.h"
 
@@ -65,6 +67,8 @@ class StepTimer::TurnRun {
   }
 
   void run(double seconds) {
+    std::optional<QuietProcessor> processor;
+    if (timer_.pool_->thread_count() == 1) processor.emplace([&] { return timer_.time_anchor(); });
     const Clock::time_point start = Clock::now();
     std::size_t passes = 0;
     const auto more = [&](std::size_t done) { return done < kLeastPasses || (done < kMostPasses && seconds_since(start) < seconds); };

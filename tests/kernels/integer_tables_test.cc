@@ -1,5 +1,6 @@
 // Inner loops of the class int8: those of every instruction set that this processor has beside the scalar ones, bit by bit. Kernels choose
 // one set a process; here all of them run, those too that no SLUICE_ISA names.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
@@ -126,23 +127,27 @@ TEST_CASE("tiles of all instruction sets: multipliers that are negative, and lar
 TEST_CASE("windows of all instruction sets") {
   std::mt19937 random(4);
   const auto values = drawn<std::uint8_t>(8 * 1024, random);
-  for (std::int64_t channels : {1, 15, 16, 33, 64, 65, 130})
-    for (std::int64_t columns : {1, 3, 4, 6}) {
-      const std::uint8_t* rows[] = {values.data(), values.data() + 2000, values.data() + 4100};
-      WindowRun run{.rows = rows, .row_count = 3, .columns = columns, .column_step = 140, .channels = channels};
-      run.range = {.zero = 9, .low = 15, .high = 230};
-      run.zero_in = 77;
-      run.multiplier = 0.9f / static_cast<float>(3 * columns);
-      for (const auto kind : {&TileTable::largest, &TileTable::mean}) {
-        std::vector<std::uint8_t> want(200, 1);
-        (tile_table(DotIsa::kScalar).*kind)(run, want.data());
-        for (const TileTable* table : tables()) {
-          std::vector<std::uint8_t> got(200, 1);
-          (table->*kind)(run, got.data());
-          CHECK(got == want);
+  for (std::int64_t channels : {1, 15, 16, 33, 49, 64, 65, 130})
+    for (std::int64_t columns : {1, 3, 4, 6})
+      for (const bool whole : {true, false}) {
+        const std::uint8_t* rows[] = {values.data(), values.data() + 2000, values.data() + 4100};
+        WindowRun run{.rows = rows, .row_count = 3, .columns = columns, .column_step = 140, .values = channels, .whole = whole};
+        run.range = {.zero = 9, .low = 15, .high = 230};
+        run.zero_in = 77;
+        run.count = static_cast<float>(3 * columns);
+        run.multiplier = 0.9f / run.count;
+        run.scale_in = 0.9f;
+        for (const auto kind : {&TileTable::largest, &TileTable::mean}) {
+          std::vector<std::uint8_t> want(200, 1);
+          (tile_table(DotIsa::kScalar).*kind)(run, want.data());
+          CHECK(std::all_of(want.begin() + channels, want.end(), [](std::uint8_t beyond) { return beyond == 1; }));
+          for (const TileTable* table : tables()) {
+            std::vector<std::uint8_t> got(200, 1);
+            (table->*kind)(run, got.data());
+            CHECK(got == want);
+          }
         }
       }
-    }
 }
 
 TEST_CASE("lanes of all instruction sets: nine taps in even rows, any taps, taps of padding") {

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <regex>
 
 #include "sluice/profiler/latency.h"
@@ -74,7 +75,7 @@ TEST_CASE("of a profile whose rates are of other terms the samples are fitted an
   const DeviceProfile profile = sample_profile();
   const std::string fewer = std::regex_replace(text_of(profile), std::regex("\"seconds_per\":\\[[^\\]]*\\]"), "\"seconds_per\":[1.0,2.0]");
   CHECK_FALSE(parse_profiles(fewer));
-  const auto parsed = parse_profiles(replaced(fewer, "\"version\":15", "\"version\":7"));
+  const auto parsed = parse_profiles(replaced(fewer, "\"version\":16", "\"version\":7"));
   REQUIRE(parsed);
   for (const KernelSample& s : profile.samples)
     CHECK(step_seconds(parsed->front(), s.kernel, {}, s.work) == Approx(step_seconds(profile, s.kernel, {}, s.work)).epsilon(1e-2));
@@ -86,7 +87,7 @@ TEST_CASE("slices of older profiles are counted in the pieces that they copy, wh
     for (const double seconds : {1e-5, 1.1e-5})
       profile.samples.push_back({{kernels::kernel_id::kSlice}, {{0, 2 << 18, 1 << 18, 0}, shape, 0}, seconds});
     fit(profile);
-    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":15", "\"version\":11"));
+    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":16", "\"version\":11"));
     REQUIRE(parsed);
     return parsed->front();
   };
@@ -118,16 +119,38 @@ TEST_CASE("causal attentions of older profiles count the keys that their rows se
     for (const double seconds : {1e-4, 1.1e-4}) profile.samples.push_back({attention, work, seconds});
     fit(profile);
     const auto flops_of = [&](const char* version) -> double {
-      const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":15", version));
+      const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":16", version));
       REQUIRE(parsed);
       for (const KernelSample& sample : parsed->front().samples)
         if (sample.kernel == attention) return static_cast<double>(sample.work.cost.flops);
       return 0;
     };
     INFO(c.rows << " of " << c.queries << " queries, " << c.keys << " keys");
-    CHECK(flops_of("\"version\":15") == static_cast<double>(work.cost.flops));
+    CHECK(flops_of("\"version\":16") == static_cast<double>(work.cost.flops));
     CHECK(flops_of("\"version\":12") == Approx(kFlopsOfKey * c.rows * c.seen).margin(1));
   }
+}
+
+TEST_CASE("means of whole maps of bytes in older profiles are a variant of their own") {
+  const std::uint16_t mean = static_cast<std::uint16_t>(PoolingKind::kAverage);
+  const UsedKernel pool{kernels::kernel_id::kIntegerPool, KernelUse::kRun, mean};
+  DeviceProfile profile = sample_profile();
+  for (const std::uint32_t rows : {1u, 8u, 1u, 16u})
+    profile.samples.push_back({pool, {{100, 100, 100, 0}, {.rows = rows, .columns = rows, .channels = 64, .taps = 49}, mean}, 1e-5});
+  fit(profile);
+  const auto rows_by_variant = [&](const char* version) {
+    const auto parsed = parse_profiles(replaced(text_of(profile), "\"version\":16", version));
+    REQUIRE(parsed);
+    std::map<int, std::vector<std::uint32_t>> rows;
+    for (const KernelSample& sample : parsed->front().samples) {
+      if (sample.kernel.kernel != kernels::kernel_id::kIntegerPool) continue;
+      CHECK(sample.work.variant == sample.kernel.variant);
+      rows[sample.kernel.variant].push_back(sample.work.shape.rows);
+    }
+    return rows;
+  };
+  CHECK(rows_by_variant("\"version\":16") == std::map<int, std::vector<std::uint32_t>>{{mean, {1, 8, 1, 16}}});
+  CHECK(rows_by_variant("\"version\":15") == std::map<int, std::vector<std::uint32_t>>{{mean, {8, 16}}, {kWholeMean, {1, 1}}});
 }
 
 TEST_CASE("what runs of two lengths met of interruptions says what those between meet") {
@@ -146,7 +169,7 @@ TEST_CASE("what runs of two lengths met of interruptions says what those between
 TEST_CASE("what is no profile is refused") {
   const std::string text = text_of(sample_profile());
   CHECK(parse_profiles(text));
-  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":15", "\"version\":5"},
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"version\":16", "\"version\":5"},
                                  {"\"threads\":2", "\"threads\":0"},
                                  {"\"threads\":2", "\"threads\":\"2\""},
                                  {"\"bytes_per_second\":1000000000.0", "\"bytes_per_second\":-1"},

@@ -141,20 +141,25 @@ TEST_CASE("blends take the time of their vectors and of finding each pixel's sou
   CHECK(vectors(64, ResizeMode::kCubic) == 4 * 100 * 6);
 }
 
-TEST_CASE("pools of bytes take the time of the rows of their windows, in vectors, and of each pixel") {
+TEST_CASE("pools of bytes take the time of the rows of their windows, in vectors, and of each window that is found") {
   constexpr std::size_t kVectors = 7;
-  const auto vectors = [](std::uint32_t pixels, std::uint32_t channels, std::uint32_t taps) {
+  constexpr std::uint16_t kMax = static_cast<std::uint16_t>(PoolingKind::kMax), kMean = static_cast<std::uint16_t>(PoolingKind::kAverage);
+  const auto vectors = [](std::uint16_t variant, std::uint32_t columns, std::uint32_t channels, std::uint32_t taps, std::uint32_t stride) {
     StepWork work(kernels::CostFeatures{1000, 100, 100, 0});
-    work.shape.rows = pixels;
-    work.shape.channels = channels;
-    work.shape.taps = taps;
+    work.variant = variant;
+    work.shape = {.rows = 10, .columns = columns, .channels = channels, .taps = taps, .stride = stride};
     return detail::terms_of(kernels::kernel_id::kIntegerPool, work, detail::tile_of("avx2"))[kVectors];
   };
-  CHECK(vectors(100, 1, 9) == 100 * 4.5);
-  CHECK(vectors(100, 32, 9) == vectors(100, 1, 9));
-  CHECK(vectors(100, 33, 9) == 100 * 7.5);
-  CHECK(vectors(100, 33, 4) == 100 * 5.5);
-  CHECK(vectors(1, 64, 196) == 29.5);
+  CHECK(vectors(kMax, 10, 1, 9, 2) == 100 * 4.5);
+  CHECK(vectors(kMax, 10, 32, 9, 2) == vectors(kMax, 10, 1, 9, 2));
+  CHECK(vectors(kMax, 10, 33, 9, 2) == 100 * 7.5);
+  CHECK(vectors(kMax, 10, 33, 4, 2) == 100 * 5.5);
+  CHECK(vectors(kMean, 10, 33, 4, 2) == 100 * (5 * 2 / 4.0 + 1.5));
+  // Two windows of each row reach over its ends; the others are one run of 8 * 4 bytes, or of numbers four times as wide.
+  CHECK(vectors(kMax, 10, 4, 9, 1) == 10 * (3 * 3 + 3 * 1.5));
+  CHECK(vectors(kMean, 10, 4, 9, 1) == 10 * (6 * 3 / 4.0 + 3 * 1.5));
+  CHECK(vectors(kMax, 1, 4, 9, 1) == 10 * 4.5);
+  CHECK(vectors(kWholeMean, 1, 64, 196, 1) == 10 * (2 * 14 * 4 + 1.5));
 }
 
 TEST_CASE("of sums of bytes each pixel is a run where one of the two is broadcast, else all is one") {

@@ -40,6 +40,8 @@ struct StepShape {
 };
 
 inline constexpr std::uint16_t kCausal = 1;  // StepWork::variant of attentions; 0: others
+inline constexpr std::uint16_t kWholeMean =
+    2;  // of pools of bytes: the mean of a whole map, which adds by dot products; else a PoolingKind
 
 struct StepWork {
   kernels::CostFeatures cost;

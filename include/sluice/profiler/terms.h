@@ -9,9 +9,11 @@
 #include <numeric>
 #include <string_view>
 
+#include "sluice/core/window.h"
 #include "sluice/kernels/kernel_ids.h"
 #include "sluice/model/graph.h"
 #include "sluice/profiler/device_profile.h"
+#include "sluice/profiler/kernel_kinds.h"
 #include "sluice/profiler/shares.h"
 
 namespace sluice::profiler {
@@ -82,58 +84,6 @@ inline double taps_inside(double outputs, double window, double stride) noexcept
     inside += std::max(0.0, std::min(map, first + window) - std::max(0.0, first));
   }
   return (inside + (outputs - most) * window) / (outputs * window);
-}
-
-inline bool is_depthwise(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  return kernel == kConvDepthwise || (kernel >= kConvDepthwiseEightBits && kernel <= kConvDepthwiseFourBitsHalfScales);
-}
-inline bool is_direct(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  return kernel == kConvDirect || kernel == kConvDirectBf16 || kernel == kConvDirectF16 || kernel == kConvDirectEightBits ||
-         kernel == kConvDirectFourBits || kernel == kConvDirectFourBitsHalfScales;
-}
-inline bool is_recurrent(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  return kernel == kRecurrent || (kernel >= kRecurrentEightBits && kernel <= kRecurrentFourBitsHalfScales);
-}
-
-/// 1x1 convolutions, over weights of every type but sparse ones.
-constexpr bool is_pointwise(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  return kernel == kConvPointwise || kernel == kConvPointwiseBf16 || kernel == kConvPointwiseF16 || kernel == kConvPointwiseEightBits ||
-         kernel == kConvPointwiseFourBits || kernel == kConvPointwiseFourBitsHalfScales || kernel == kIntegerPointwise;
-}
-/// Dense layers, the same.
-constexpr bool is_dense(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  return kernel == kDense || kernel == kDenseBf16 || kernel == kDenseF16 || kernel == kDenseEightBits || kernel == kDenseFourBits ||
-         kernel == kDenseFourBitsHalfScales || kernel == kDenseTwoBits || kernel == kIntegerDense;
-}
-constexpr bool is_dense_or_pool(KernelId kernel) noexcept {
-  return is_dense(kernel) || kernel == kernels::kernel_id::kPool || kernel == kernels::kernel_id::kIntegerPool;
-}
-
-/// The kernel of the same layers over f32 panels, of which the same terms are made; of others itself. Of integer kernels that is so where
-/// panels are multiplied by rows alone.
-inline KernelId f32_kernel_like(KernelId kernel) noexcept {
-  using namespace kernels::kernel_id;
-  constexpr KernelId kWinograd[] = {kConvWinogradBf16, kConvWinogradF16, kConvWinogradEightBits, kConvWinogradFourBits,
-                                    kConvWinogradFourBitsHalfScales};
-  constexpr KernelId kTransposed[] = {kConvTransposedBf16, kConvTransposedF16, kConvTransposedEightBits, kConvTransposedFourBits,
-                                      kConvTransposedFourBitsHalfScales};
-  const auto is_one_of = [&](const auto& kernels) {
-    return std::find(std::begin(kernels), std::end(kernels), kernel) != std::end(kernels);
-  };
-  if (is_pointwise(kernel)) return kConvPointwise;
-  if (is_one_of(kWinograd)) return kConvWinograd;
-  if (is_one_of(kTransposed)) return kConvTransposed;
-  if (is_direct(kernel)) return kConvDirect;
-  if (is_depthwise(kernel)) return kConvDepthwise;
-  if (is_dense(kernel)) return kDense;
-  if (is_recurrent(kernel)) return kRecurrent;
-  const bool grouped = kernel >= kConvGroupedLanesEightBits && kernel <= kConvGroupedLanesFourBitsHalfScales;
-  return grouped ? kConvGroupedLanes : kernel;
 }
 
 inline constexpr double kNearKeeps = 1 << 20, kNearLost = 4 << 20;  // of a run of so many bytes a core's own cache keeps nothing
@@ -298,18 +248,32 @@ constexpr bool makes_vectors(KernelId kernel) noexcept {
   using namespace kernels::kernel_id;
   return kernel == kIntegerPool || kernel == kResize;
 }
-/// Vectors of outputs of a blend, or of the rows of a window of bytes; finding a pixel's sources takes as long as two, or one and a half. (With
-/// a window's vectors alone, mean pools of 26 bytes a pixel, two thirds of a net's time, were priced at a half.)
+/// Vectors of outputs of a blend; finding a pixel's sources takes as long as two.
+inline double vectors_blended(const StepWork& work) noexcept {
+  constexpr double kFinding = 2;
+  // Cubic blends have four sources for each of a linear one's.
+  const double sources = work.variant == static_cast<std::uint16_t>(ResizeMode::kCubic) ? 4 : 1;
+  return pixels_of(work.shape) * (ceil_of(work.shape.channels / static_cast<double>(model::kPanelLanes)) + kFinding) * sources;
+}
+
+/// Vectors of the rows of windows of bytes; finding a window takes as long as one and a half. Windows with stride 1 that lie inside along a row are
+/// one. Bytes go as twice the sums of a tile's row, but means of a part of the map add numbers four times as wide; those of a whole one add four
+/// columns at a time.
+inline double vectors_of_windows(const StepWork& work, TileExtent tile) noexcept {
+  constexpr double kFinding = 1.5, kColumnsAtOnce = 4;
+  const StepShape& shape = work.shape;
+  const double channels = shape.channels, columns = shape.columns, side = std::sqrt(static_cast<double>(shape.taps));
+  const double bytes = tile.panels * 2 * static_cast<double>(model::kPanelLanes);
+  if (work.variant == kWholeMean) return pixels_of(shape) * (ceil_of(channels / bytes) * side * ceil_of(side / kColumnsAtOnce) + kFinding);
+  const double part = work.variant == static_cast<std::uint16_t>(PoolingKind::kAverage) ? 0.25 : 1;
+  const double joined = shape.stride == 1 ? std::max(0.0, columns - ceil_of(side - 1)) : 0, single = columns - joined;
+  const double vectors = single * ceil_of(channels / (part * bytes)) + ceil_of(joined * channels / (part * bytes));
+  return shape.rows * (part * vectors * side + kFinding * (single + (joined > 0 ? 1 : 0)));
+}
+
 inline double vectors_made(KernelId kernel, const StepWork& work, TileExtent tile) noexcept {
   if (!makes_vectors(kernel)) return 0;
-  const bool blends = kernel == kernels::kernel_id::kResize;
-  const double finding = blends ? 2 : 1.5, rows = blends ? 1 : std::sqrt(work.shape.taps);
-  // Bytes go as twice the sums of a tile's row.
-  const double lanes = (blends ? 1 : tile.panels * 2) * static_cast<double>(model::kPanelLanes);
-  const double vectors = ceil_of(work.shape.channels / lanes) * rows + finding;
-  // Cubic blends have four sources for each of a linear one's.
-  const double sources = blends && work.variant == static_cast<std::uint16_t>(ResizeMode::kCubic) ? 4 : 1;
-  return pixels_of(work.shape) * vectors * sources;
+  return kernel == kernels::kernel_id::kResize ? vectors_blended(work) : vectors_of_windows(work, tile);
 }
 
 /// Integer kernels multiply four inputs of a tap at once: in how many lanes more than there are inputs. (Without it, the first layer of a net that

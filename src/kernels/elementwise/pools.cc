@@ -20,15 +20,7 @@ Interval<std::int64_t> joined_columns(const operators::PoolParameters& a, const 
   if (w.stride_w != 1 || sums_in_lanes(a, in) || in.channels >= kMostChannels || in.pixel_pitch != in.channels * kFloat ||
       out.pixel_pitch != out.channels * kFloat)
     return {0, 0};
-  const std::int64_t begin = std::min(w.pad_left, out.pixels), end = w.in_w + w.pad_left - (w.kernel_w - 1) * w.dilation_w;
-  return {begin, std::clamp(end, begin, out.pixels)};
-}
-
-/// The outputs of a row whose windows lie inside along it.
-Interval<std::int64_t> inner_columns(const Window& w) noexcept {
-  const std::int64_t last = w.in_w + w.pad_left - (w.kernel_w - 1) * w.dilation_w - 1;  // where the last of their windows may begin
-  const std::int64_t begin = std::min(w.out_w, ceil_div(w.pad_left, w.stride_w));
-  return {begin, last < 0 ? begin : std::clamp(last / w.stride_w + 1, begin, w.out_w)};
+  return inner_columns(w);
 }
 
 /// One row of outputs, whatever the padding: those inside along the row at once, those at its ends one by one.

@@ -153,6 +153,11 @@ namespace {
 /// Window rows that are found at a time.
 constexpr std::int64_t kMostWindowRows = 256;
 
+/// Do the windows of neighbouring outputs meet neighbouring inputs, tap by tap, of pixels without gaps? Those inside are then one run.
+bool joins_columns(const operators::PoolParameters& a, const RowView& in, const RowView& out, ChannelRange channels) noexcept {
+  return a.window.stride_w == 1 && channels.size() == out.channels && closed_rows(in) && closed_rows(out);
+}
+
 /// The row's pixels, of those channels.
 void pool_row(const KernelCall& call, const TileTable& table, std::int64_t row, ChannelRange channels) noexcept {
   const auto& p = call.parameters<operators::IntegerPoolParameters>();
@@ -160,7 +165,6 @@ void pool_row(const KernelCall& call, const TileTable& table, std::int64_t row, 
   PoolWindow window = pool_window(p.pool, row, 0);
   const std::uint8_t *first[kMostWindowRows], *rows[kMostWindowRows];
   WindowRun run{.rows = rows,
-                .channels = channels.size(),
                 .range = p.range,
                 .zero_in = p.zero_in,
                 .whole = p.whole(),
@@ -169,11 +173,15 @@ void pool_row(const KernelCall& call, const TileTable& table, std::int64_t row, 
                 .offset = p.offset};
   for (std::int64_t iy = window.y.begin; iy < window.y.end; iy += window.y.step)
     first[run.row_count++] = in.at<const std::uint8_t>(window.first_row + iy) + channels.begin;
-  for (std::int64_t x = 0; x < out.pixels; ++x) {
+  const bool joins = joins_columns(p.pool, in, out, channels);
+  const Interval<std::int64_t> joined = joins ? inner_columns(p.pool.window) : Interval<std::int64_t>{0, 0};
+  for (std::int64_t x = 0, pixels; x < out.pixels; x += pixels) {
+    pixels = x == joined.begin ? std::max<std::int64_t>(1, joined.size()) : 1;
     move_to_column(p.pool, x, window);
     for (std::int64_t i = 0; i < run.row_count; ++i) rows[i] = first[i] + window.x.begin * in.pixel_pitch;
     run.columns = window.x.count;
     run.column_step = window.x.step * in.pixel_pitch;
+    run.values = pixels * channels.size();
     run.count = static_cast<float>(window.divisor);
     run.multiplier = p.scale_in / (p.scale * run.count);
     (p.pool.kind == PoolingKind::kMax ? table.largest : table.mean)(run, out.at<std::uint8_t>(row, x) + channels.begin);

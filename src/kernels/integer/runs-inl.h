@@ -208,37 +208,60 @@ void run_look_up(const std::uint8_t* table, const std::uint8_t* in, std::uint8_t
 
 void run_largest(const WindowRun& run, std::uint8_t* out) noexcept {
   const V::ByteVector low = V::set_bytes(run.range.low), high = V::set_bytes(run.range.high);
-  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
+  for (std::int64_t c = 0; c < run.values; c += kChunk) {
     V::ByteVector most = low;  // nothing is less in the end
     for (std::int64_t row = 0; row < run.row_count; ++row) {
       const std::uint8_t* from = run.rows[row] + c;
       for (std::int64_t x = 0; x < run.columns; ++x, from += run.column_step) most = V::larger(most, V::load_vector(from));
     }
-    V::store_vector(V::smaller(most, high), out + c, run.channels - c);
+    V::store_vector(V::smaller(most, high), out + c, run.values - c);
   }
 }
 
 /// Adds what the bytes stand for.
-void run_mean_of_reals(const WindowRun& run, std::uint8_t* out) noexcept {
-  const V::Sums zero = V::set_sum(run.zero_in);
-  const V::Reals scale_in = V::set(run.scale_in), count = V::set(run.count);
-  const V::Reals zero_out = V::set(static_cast<float>(run.range.zero - run.offset));
-  const Divisor scale = divisor_of(run.scale);
-  const V::PackedRange range = V::packed_range({.zero = run.offset, .low = run.range.low, .high = run.range.high});
-  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
-    V::Reals sums[4] = {V::set(0.0f), V::set(0.0f), V::set(0.0f), V::set(0.0f)};
+struct MeanOfReals {
+  const WindowRun& run;
+  V::Sums zero;
+  V::Reals scale_in, count, zero_out;
+  Divisor scale;
+  V::PackedRange range;
+
+  explicit MeanOfReals(const WindowRun& of)
+      : run(of),
+        zero(V::set_sum(of.zero_in)),
+        scale_in(V::set(of.scale_in)),
+        count(V::set(of.count)),
+        zero_out(V::set(static_cast<float>(of.range.zero - of.offset))),
+        scale(divisor_of(of.scale)),
+        range(V::packed_range({.zero = of.offset, .low = of.range.low, .high = of.range.high})) {}
+
+  /// The first kVectors vectors of the chunk at value `c`.
+  template <int kVectors>
+  SLUICE_INLINE void chunk(std::int64_t c, std::uint8_t* out) const {
+    V::Reals sums[kVectors];
+    for (auto& sum : sums) sum = V::set(0.0f);
     for (std::int64_t row = 0; row < run.row_count; ++row) {
       const std::uint8_t* from = run.rows[row] + c;
       for (std::int64_t x = 0; x < run.columns; ++x, from += run.column_step) {
         SLUICE_UNROLL
-        for (int v = 0; v < 4; ++v) sums[v] = V::add(sums[v], real(from, v, zero, scale_in));
+        for (int v = 0; v < kVectors; ++v) sums[v] = V::add(sums[v], real(from, v, zero, scale_in));
       }
     }
-    V::Sums integers[4];
+    V::Sums integers[4] = {V::set_sum(0), V::set_sum(0), V::set_sum(0), V::set_sum(0)};
     SLUICE_UNROLL
-    for (int v = 0; v < 4; ++v) integers[v] = V::packable(V::add(divide(V::divide(sums[v], count), scale), zero_out));
-    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), out + c, run.channels - c);
+    for (int v = 0; v < kVectors; ++v) integers[v] = V::packable(V::add(divide(V::divide(sums[v], count), scale), zero_out));
+    V::store_vector(V::pack(integers[0], integers[1], integers[2], integers[3], range), out + c, run.values - c);
   }
+};
+
+void run_mean_of_reals(const WindowRun& run, std::uint8_t* out) noexcept {
+  const MeanOfReals mean(run);
+  std::int64_t c = 0;
+  for (; c + 3 * V::kLanes < run.values; c += kChunk) mean.chunk<4>(c, out);
+  const std::int64_t left = run.values - c;
+  if (left > 2 * V::kLanes) return mean.chunk<3>(c, out);
+  if (left > V::kLanes) return mean.chunk<2>(c, out);
+  if (left > 0) mean.chunk<1>(c, out);
 }
 
 /// Sums of a whole image as those of a depthwise convolution whose weights are 1.
@@ -251,7 +274,7 @@ void run_mean(const WindowRun& run, std::uint8_t* out) noexcept {
   const V::Reals multiplier = V::set(run.multiplier);
   const V::ByteVector none = V::set_bytes(0);
   const V::Sums zero = V::set_sum(static_cast<std::int32_t>(0u - run.zero_in * static_cast<std::uint32_t>(run.row_count * run.columns)));
-  for (std::int64_t c = 0; c < run.channels; c += kChunk) {
+  for (std::int64_t c = 0; c < run.values; c += kChunk) {
     V::Sums sums[4] = {zero, zero, zero, zero};
     for (std::int64_t row = 0; row < run.row_count; ++row) {
       const std::uint8_t* from = run.rows[row] + c;
@@ -266,6 +289,6 @@ void run_mean(const WindowRun& run, std::uint8_t* out) noexcept {
     }
     SLUICE_UNROLL
     for (int j = 0; j < 4; ++j) sums[j] = V::packable(sums[j], multiplier);
-    V::store_vector(V::pack_in_blocks(sums[0], sums[1], sums[2], sums[3], range), out + c, run.channels - c);
+    V::store_vector(V::pack_in_blocks(sums[0], sums[1], sums[2], sums[3], range), out + c, run.values - c);
   }
 }

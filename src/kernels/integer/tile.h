@@ -80,13 +80,14 @@ struct ByteStream {
   int step = 1;
 };
 
-/// Channels of one output pixel of a pool, from those of the window's first pixel on: rows of `columns` pixels.
+/// Channels of one output pixel of a pool, from those of the window's first pixel on: rows of `columns` pixels. Or of several pixels, where the
+/// same distance leads from any of their values to its tap.
 struct WindowRun {
   const std::uint8_t* const* rows = nullptr;  // the first pixel of each
   std::int64_t row_count = 0;
   std::int64_t columns = 0;
   std::int64_t column_step = 0;
-  std::int64_t channels = 0;
+  std::int64_t values = 0;
   IntegerRange range;
   // Of means (IntegerPoolParameters).
   std::uint8_t zero_in = 0;

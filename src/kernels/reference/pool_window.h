@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sluice/core/interval.h"
 #include "sluice/core/tensor.h"
+#include "sluice/core/units.h"
 #include "sluice/operators/parameters/elementwise.h"
 #include "src/kernels/generic/folds.h"
 
@@ -57,6 +59,13 @@ inline void move_to_column(const operators::PoolParameters& a, std::int64_t x, P
   window.x = pool_axis(w.in_w, w.kernel_w, x * w.stride_w - w.pad_left, w.dilation_w, w.pad_right);
   const std::int64_t taps = a.count_include_pad ? window.y.padded_count * window.x.padded_count : window.y.count * window.x.count;
   window.divisor = std::max<std::int64_t>(1, taps);
+}
+
+/// The outputs of a row whose windows lie inside along it.
+inline Interval<std::int64_t> inner_columns(const Window& w) noexcept {
+  const std::int64_t last = w.in_w + w.pad_left - (w.kernel_w - 1) * w.dilation_w - 1;  // where the last of their windows may begin
+  const std::int64_t begin = std::min(w.out_w, ceil_div(w.pad_left, w.stride_w));
+  return {begin, last < 0 ? begin : std::clamp(last / w.stride_w + 1, begin, w.out_w)};
 }
 
 /// The window of output row `row` (of N * out_h) and output column `x`.
