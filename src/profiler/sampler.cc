@@ -94,9 +94,9 @@ double usual_share(const Candidate& candidate, NetType nets) noexcept {
     const bool narrow = type != NetType::kF32 && type != NetType::kIntegers;
     return narrow && candidate.kernel.variant == 1 ? 40 : 10;
   }
-  if (node.op == OpKind::kAttention) return 12;
+  if (node.op == OpKind::kAttention) return 30;  // six were too few for rows, keys and widths
   if (node.op == OpKind::kLayerNorm) return 30;  // six were too few: all of large runs
-  if (node.op == OpKind::kBinary) return 2;
+  if (node.op == OpKind::kBinary) return 6;
   if (node.op == OpKind::kTranspose) return 8;
   if (node.op == OpKind::kConcat) return 30;  // bands copy what is in one buffer without them
   const bool depthwise = node.op == OpKind::kConv && node.as<model::ConvAttributes>().depthwise();

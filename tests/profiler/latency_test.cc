@@ -499,15 +499,46 @@ TEST_CASE("a step that threads save less of than sharing costs runs alone, on a 
     DeviceProfile profile;
     profile.share_seconds = 4e-6;
     profile.compute_slowdown = slowdown;
-    const auto alone = [&](double seconds, int threads) {
-      return runs_alone(profile, (seconds + profile.step_overhead_seconds) * slowdown, threads);
+    profile.flops_per_second = 1e9;
+    const auto alone = [&](std::uint64_t ns, int threads) {
+      profile.threads = threads;
+      const kernels::CostFeatures work{.flops = ns * static_cast<std::uint64_t>(threads)};  // of each thread so many
+      return runs_alone(profile, {}, {}, work);
     };
-    CHECK(alone(3.9e-6, 2));  // eight microseconds of one thread
-    CHECK_FALSE(alone(4.1e-6, 2));
-    CHECK(alone(1.9e-6, 3));
-    CHECK_FALSE(alone(2.1e-6, 3));
+    CHECK(alone(3900, 2));  // eight microseconds of one thread
+    CHECK_FALSE(alone(4100, 2));
+    CHECK(alone(1900, 3));
+    CHECK_FALSE(alone(2100, 3));
     CHECK_FALSE(alone(0, 1));  // one thread has nobody to share with
   }
+}
+
+TEST_CASE("measured steps run alone, and are priced so, where sharing takes longer than what it saves") {
+  DeviceProfile profile;
+  profile.threads = 2;
+  profile.isa = "avx2";
+  profile.step_overhead_seconds = 0;
+  profile.share_seconds = 1.3e-6;
+  const UsedKernel bytes_pass{kernels::kernel_id::kIntegerQuantize};
+  const auto of_bytes = [](std::uint64_t bytes) {
+    return StepWork(kernels::CostFeatures{.flops = 0, .input_bytes = bytes, .output_bytes = bytes});
+  };
+  // 4 us to bring two threads together, which then go at 20 GB/s in all.
+  for (std::uint64_t bytes = 1 << 10; bytes <= 1 << 18; bytes *= 2)
+    for (const double more : {0.99, 1.01})
+      profile.samples.push_back({bytes_pass, of_bytes(bytes), more * (4e-6 + 2 * static_cast<double>(bytes) / 20e9)});
+  fit(profile);
+  CHECK(runs_alone(profile, bytes_pass, {}, of_bytes(1 << 12)));
+  CHECK(step_seconds(profile, bytes_pass, {}, of_bytes(1 << 12)) == Approx(2 * 4096 / 10e9).margin(0.3e-6));
+  CHECK_FALSE(runs_alone(profile, bytes_pass, {}, of_bytes(1 << 18)));
+  CHECK(step_seconds(profile, bytes_pass, {}, of_bytes(1 << 18)) == Approx(4e-6 + 2 * 262144 / 20e9).epsilon(0.05));
+  SECTION("what sharing cannot have cost stays") {
+    profile.share_seconds = 0.3e-6;
+    CHECK(step_seconds(profile, bytes_pass, {}, of_bytes(1 << 12)) == Approx(4e-6 - 0.9e-6 + 2 * 4096 / 10e9).margin(0.1e-6));
+  }
+  profile.threads = 1;  // as if one thread took what was measured
+  CHECK_FALSE(runs_alone(profile, bytes_pass, {}, of_bytes(1 << 12)));
+  CHECK(step_seconds(profile, bytes_pass, {}, of_bytes(1 << 12)) > 4e-6);
 }
 
 TEST_CASE("loads take the measured rate of their pieces, a limit, and the checksums") {

@@ -162,18 +162,24 @@ TEST_CASE("pools of bytes take the time of the rows of their windows, in vectors
   CHECK(vectors(kWholeMean, 1, 64, 196, 1) == 10 * (2 * 14 * 4 + 1.5));
 }
 
-TEST_CASE("of sums of bytes each pixel is a run where one of the two is broadcast, else all is one") {
+TEST_CASE("sums of two maps are one run; where one of the two is broadcast, rows count, and of bytes each pixel") {
   constexpr std::size_t kRows = 8;
-  const auto rows = [](std::uint16_t variant) {
+  const auto rows = [](KernelId kernel, std::uint16_t variant) {
     StepWork work(kernels::CostFeatures{1000, 100, 100, 0});
     work.shape.rows = 4;
     work.shape.columns = 6;
     work.variant = variant;
-    return detail::terms_of(kernels::kernel_id::kIntegerBinary, work, detail::tile_of("avx2"))[kRows];
+    return detail::terms_of(kernel, work, detail::tile_of("avx2"))[kRows];
   };
-  CHECK(rows(0) == 0);
-  CHECK(rows(4) == 0);
-  CHECK(rows(5) == 24);
+  using namespace kernels::kernel_id;
+  for (const KernelId kernel : {kIntegerBinary, kBinary}) {
+    CHECK(rows(kernel, 0) == 0);
+    CHECK(rows(kernel, 4) == 0);
+  }
+  CHECK(rows(kIntegerBinary, 5) == 24);
+  CHECK(rows(kBinary, 5) == 4);
+  CHECK(rows(kUnary, 0) == 0);
+  CHECK(rows(kPool, 0) == 4);
 }
 
 TEST_CASE("a softmax begins with each pixel, bytes that pass with nothing") {

@@ -122,9 +122,40 @@ inline std::span<const PlacedSamples> placed_samples(const DeviceRates& profile,
   return std::span(profile.placed).subspan(rates.first_placed, rates.placed_count);
 }
 
+/// How many times as long as the rates say such steps took.
+inline double samples_say(const KernelRates& rates, std::span<const PlacedSamples> samples, const StepWork& work,
+                          const TileExtent& tile) noexcept {
+  return std::exp(correction_at(samples, place_of(work, rates.scales, tile)));
+}
 inline double measured_seconds(const KernelRates& rates, std::span<const PlacedSamples> samples, const StepWork& work,
                                const TileExtent& tile) noexcept {
-  return fitted_seconds(rates, work, tile) * std::exp(correction_at(samples, place_of(work, rates.scales, tile)));
+  return fitted_seconds(rates, work, tile) * samples_say(rates, samples, work, tile);
+}
+
+/// What the calling thread takes for all of a step that threads share otherwise: their rates are of even shares, and a term of a whole step is as
+/// many times as long. The first term is mostly what brings threads together, of which `sharing` is taken off; terms of several threads fall away.
+inline double fitted_seconds_alone(const KernelRates& rates, const StepWork& work, TileExtent tile, double sharing) noexcept {
+  constexpr double kCall = 1e-7;
+  const auto threads = static_cast<double>(std::exchange(tile.threads, 1));
+  const Terms terms = terms_of(rates.kernel.kernel, work, tile);
+  double seconds = 0;
+  for (std::size_t i = 1; i < kTerms; ++i) seconds += rates.seconds_per[i] * terms[i];
+  return std::max(kCall, rates.seconds_per[0] - sharing) + seconds * threads;
+}
+
+/// On the profile's threads, or on the calling one alone where that takes surely less: what a step takes alone was not measured.
+struct OnThreads {
+  double seconds = 0;
+  bool alone = false;
+};
+inline OnThreads seconds_on_threads(const DeviceProfile& profile, const KernelRates& rates, const StepWork& work) noexcept {
+  constexpr double kSurely = 0.9;
+  constexpr double kOfCalls = 3;  // steps that share fetch what others wrote, beside what calls that do nothing cost
+  const TileExtent tile = tile_of(profile);
+  const double more = samples_say(rates, placed_samples(profile, rates), work, tile), shared = fitted_seconds(rates, work, tile) * more;
+  if (profile.threads == 1) return {shared, false};
+  const double alone = fitted_seconds_alone(rates, work, tile, kOfCalls * profile.share_seconds) * more;
+  return alone < kSurely * shared ? OnThreads{alone, true} : OnThreads{shared, false};
 }
 
 /// Bytes per second of pieces of `piece` bytes, between the sizes measured in proportion to the logarithm.
@@ -146,6 +177,7 @@ inline double read_rate(std::span<const ReadRate> rates, double piece) noexcept 
 constexpr std::uint16_t variant_like(KernelId kernel, std::uint16_t variant) noexcept {
   if (kernel == kernels::kernel_id::kResize && variant == static_cast<std::uint16_t>(ResizeMode::kCubic))
     return static_cast<std::uint16_t>(ResizeMode::kLinear);
+  if (kernel == kernels::kernel_id::kIntegerPool && variant == kWholeMean) return static_cast<std::uint16_t>(PoolingKind::kAverage);
   if (kernel != kernels::kernel_id::kUnary) return 0;
   switch (static_cast<Function>(variant)) {
     case Function::kErf:
@@ -231,7 +263,7 @@ inline double full_speed_seconds(const DeviceProfile& profile, const UsedKernel&
   const KernelRates* const rates = rates_or_like(profile, kernel, work.variant);
   if (rates != nullptr) {
     double seconds = profile.copies_views ? emitted_seconds(of_kernel(profile.samples, rates->kernel), work) : 0;
-    if (seconds <= 0) seconds = measured_seconds(*rates, placed_samples(profile, *rates), work, tile_of(profile));
+    if (seconds <= 0) seconds = seconds_on_threads(profile, *rates, work).seconds;
     return std::max(seconds, kLeastSeconds) * (1 + profile.interruptions.share) + profile.step_overhead_seconds;
   }
   const auto* conv = std::get_if<model::ConvAttributes>(&node.attributes);
@@ -274,10 +306,13 @@ inline double of_a_short_run(const DeviceProfile& profile, double seconds) noexc
   return (1 + all.share * detail::interruptions_met(all, seconds)) / (1 + all.share);
 }
 
-/// Is a step of so many seconds on `threads` threads no faster for them? What they save is less than it costs to bring them together.
-inline bool runs_alone(const DeviceProfile& profile, double seconds, int threads) noexcept {
-  const double shared = std::max(0.0, seconds / profile.compute_slowdown - profile.step_overhead_seconds);
-  return threads > 1 && shared * (threads - 1) < profile.share_seconds;
+/// Is a step no faster for the profile's threads? As its kernel was measured; else, what they save is less than it costs to bring them together.
+inline bool runs_alone(const DeviceProfile& profile, const UsedKernel& kernel, const model::Node& node, const StepWork& work) noexcept {
+  if (profile.threads == 1) return false;
+  if (const KernelRates* const rates = detail::rates_or_like(profile, kernel, work.variant); rates != nullptr)
+    return detail::seconds_on_threads(profile, *rates, work).alone;
+  const double shared = std::max(0.0, detail::full_speed_seconds(profile, kernel, node, work) - profile.step_overhead_seconds);
+  return shared * (profile.threads - 1) < profile.share_seconds;
 }
 
 /// What `bytes` of activations cost a step of this work more because they come from memory and not from a core's own cache, beyond those

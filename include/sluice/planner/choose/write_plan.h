@@ -75,18 +75,19 @@ class Emitter {
     }
   }
 
-  /// The price of a step on all threads. Weights of a small net that runs again and again lie in a core's own cache, which no price that is
-  /// assumed says: caches of 2 MiB or so give some 150 GB/s, where memory is assumed to give 12. (Steps of 2 us of Silero's detector were
-  /// shared, which took a fifth longer.)
-  double seconds_shared(NodeId id, const StepSpec& spec) const {
+  /// Weights of a small net that runs again and again lie in a core's own cache, which no price that is assumed says: caches of 2 MiB or so give
+  /// some 150 GB/s, where memory is assumed to give 12. (Steps of 2 us of Silero's detector were shared, which took a fifth longer.)
+  bool runs_alone(NodeId id, const StepSpec& spec) const {
     constexpr std::uint64_t kArenaInCache = 2560 * 1024, kCacheSpeed = 12;
     const profiler::DeviceProfile& profile = *problem_.profile;
     const bool near = problem_.repeat && profile.kernels.empty() && candidate_.arena_bytes <= kArenaInCache;
-    const auto seconds = [&](const auto& kernel, const model::Node& node, auto work) {
+    bool alone = false;
+    price_step(graph_, problem_.kernels, id, spec, profile, problem_.threads, [&](const auto& kernel, const model::Node& node, auto work) {
       if (near) work.cost.weight_bytes /= kCacheSpeed;
-      return profiler::step_seconds(profile, kernel, node, work);
-    };
-    return price_step(graph_, problem_.kernels, id, spec, profile, problem_.threads, seconds);
+      alone = profiler::runs_alone(profile, kernel, node, work);
+      return 0.0;
+    });
+    return alone;
   }
 
   void add_steps() {
@@ -102,7 +103,7 @@ class Emitter {
       step.operand_count = spec.operand_count;
       step.loads_needed = spec.loads_needed;
       step.prepare = spec.prepare;
-      step.alone = runs_alone(*problem_.profile, seconds_shared(id, spec), problem_.threads);
+      step.alone = runs_alone(id, spec);
       if (spec.derived != kNotDerived)
         step.derived = {BufferId(problem_.views.blocks.size() + spec.derived), schedule_.derived[spec.derived].panels};
       if (const Interval<std::uint64_t> workspace = workspace_of(spec); workspace.size() > 0) {
