@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -159,8 +158,7 @@ Result<double> time_anchor(int threads, double seconds) {
     SLUICE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::create(threads));
     SLUICE_RETURN_IF_ERROR(timer.set_anchor(anchor_request(built_in)));
     timer.time_anchor();  // touches its memory
-    std::optional<QuietProcessor> processor;
-    if (threads == 1) processor.emplace([&] { return timer.time_anchor(); });
+    const QuietProcessor processor(threads == 1, [&] { return timer.time_anchor(); });
     const Clock::time_point start = Clock::now();
     std::vector<double> all;
     do all.push_back(timer.time_anchor());

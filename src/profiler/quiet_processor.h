@@ -22,10 +22,12 @@ std::vector<int> processors_nearby(std::size_t most);
 /// Keeps the calling thread on the quickest of some processors until the end of the scope.
 class QuietProcessor {
  public:
-  /// `time_anchor()` is what an anchor takes on the calling thread.
+  /// `time_anchor()` is what an anchor takes on the calling thread. Unless `wanted`, as where other threads compute or read beside it, it goes on where
+  /// it is.
   template <class TimeAnchor>
-  explicit QuietProcessor(const TimeAnchor& time_anchor) {
+  QuietProcessor(bool wanted, const TimeAnchor& time_anchor) {
     constexpr std::size_t kMost = 4;
+    if (!wanted) return;
     const std::vector<int> processors = processors_nearby(kMost);
     if (processors.size() < 2) return;
     std::array<int, 1> quickest{};

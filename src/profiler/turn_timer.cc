@@ -12,7 +12,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <optional>
 #include <span>
 
 #include "sluice/profiler/latency.h"
@@ -68,8 +67,7 @@ class StepTimer::TurnRun {
   }
 
   void run(double seconds) {
-    std::optional<QuietProcessor> processor;
-    if (timer_.pool_->thread_count() == 1) processor.emplace([&] { return timer_.time_anchor(); });
+    const QuietProcessor processor(timer_.pool_->thread_count() == 1, [&] { return timer_.time_anchor(); });
     const Clock::time_point start = Clock::now();
     std::size_t passes = 0;
     const auto more = [&](std::size_t done) { return done < kLeastPasses || (done < kMostPasses && seconds_since(start) < seconds); };

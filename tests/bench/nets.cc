@@ -93,15 +93,18 @@ class Anchor {
 class Visit {
  public:
   Visit(const Asked& asked, Anchor& anchor, const Net& net)
-      : asked_(asked), anchor_(anchor), in_wall_time_(asked.threads > 1 || !net.plan.empty()), model_(must(Model::open(net.model))) {
+      : asked_(asked),
+        anchor_(anchor),
+        in_wall_time_(asked.threads > 1 || !net.plan.empty()),
+        keeps_inputs_(net.plan.empty()),
+        model_(must(Model::open(net.model))) {
     SessionOptions options{.budget = kUnlimitedBytes, .threads = asked.threads, .repeat = true};
     options.tuning.policy = planner::Policy::kResident;
     options.profile = asked.profile.kernels.empty() ? nullptr : &asked.profile;
     options.emulation.read_bytes_per_second = asked.bytes_per_second;
     if (!net.plan.empty()) options.plan = &plan_.emplace(must(plan::load_plan(net.plan)));
-    options.keep_inputs = net.plan.empty();  // the tool's plans give their place to others
+    options.keep_inputs = keeps_inputs_;  // the tool's plans give their place to others
     session_ = must(Session::create(model_, options));
-    keeps_inputs_ = options.keep_inputs;
     fill_inputs(*session_);
   }
 
@@ -109,8 +112,7 @@ class Visit {
   bool run() {
     const Clock::time_point warm = Clock::now();
     for (int runs = 0; runs < 2 || seconds_since(warm) < kWarmSeconds; ++runs) once();
-    std::optional<profiler::QuietProcessor> processor;
-    if (!in_wall_time_) processor.emplace([&] { return anchor_.time(); });
+    const profiler::QuietProcessor processor(!in_wall_time_, [&] { return anchor_.time(); });
     const Clock::time_point start = Clock::now();
     double counted = 0, in_quiet = 0, before = anchor_.time();
     while (counted < asked_.seconds || ms_.size() < kLeastRuns) {
@@ -153,7 +155,7 @@ class Visit {
 
   const Asked& asked_;
   Anchor& anchor_;
-  bool in_wall_time_, keeps_inputs_ = true;
+  const bool in_wall_time_, keeps_inputs_;
   std::shared_ptr<const Model> model_;
   std::optional<plan::Plan> plan_;
   std::unique_ptr<Session> session_;

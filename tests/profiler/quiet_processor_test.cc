@@ -27,7 +27,7 @@ TEST_CASE("a thread is kept on the quickest of its processors, and may run on al
   for (const int quick : two) {
     std::map<int, int> asked;
     {
-      const QuietProcessor processor([&] {
+      const QuietProcessor processor(true, [&] {
         ++asked[sched_getcpu()];
         return sched_getcpu() == quick ? 1.0 : 1.25;
       });
@@ -36,6 +36,13 @@ TEST_CASE("a thread is kept on the quickest of its processors, and may run on al
     CHECK(asked == std::map<int, int>{{two[0], 1}, {two[1], 1}});
     CHECK(other_processors({}) == two);
   }
+  bool timed = false;
+  const QuietProcessor unwanted(false, [&] {
+    timed = true;
+    return 1.0;
+  });
+  CHECK_FALSE(timed);
+  CHECK(other_processors({}) == two);
 }
 
 }  // namespace

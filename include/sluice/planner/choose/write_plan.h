@@ -82,11 +82,12 @@ class Emitter {
     const profiler::DeviceProfile& profile = *problem_.profile;
     const bool near = problem_.repeat && profile.kernels.empty() && candidate_.arena_bytes <= kArenaInCache;
     bool alone = false;
-    price_step(graph_, problem_.kernels, id, spec, profile, problem_.threads, [&](const auto& kernel, const model::Node& node, auto work) {
+    const auto ask = [&](const profiler::UsedKernel& kernel, const model::Node& node, profiler::StepWork work) {
       if (near) work.cost.weight_bytes /= kCacheSpeed;
       alone = profiler::runs_alone(profile, kernel, node, work);
       return 0.0;
-    });
+    };
+    price_computing(graph_, *problem_.kernels[id.index()], problem_.kernels.run(), id, spec, profile, problem_.threads, ask);
     return alone;
   }
 
